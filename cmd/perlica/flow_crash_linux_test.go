@@ -134,7 +134,9 @@ func TestFlowKilled(t *testing.T) {
 			continue
 		}
 		retried[it.Item] = true
-		w.run("log", "resolve", it.Run, "--not-sent", "--note=killed").exits(0)
+		if it.Run != "" { // a kill before the commit leaves the input in the .intents file only, without a run
+			w.run("log", "resolve", it.Run, "--not-sent", "--note=killed").exits(0)
+		}
 		w.run("flow", "retry", "torn", fmt.Sprint("each/", it.Item)).exits(0)
 	}
 	t.Logf("%d of %d items had an unknown outcome after %d kills", len(retried), items, *flowKills)

@@ -542,6 +542,9 @@ func (r *drive) take(ctx context.Context, res result) {
 // judgement looks for a person's decision about a call with an unknown outcome. It returns a sentence about the
 // decision, or "".
 func (r *drive) judgement(ctx context.Context, run event.RunID) (string, error) {
+	if run == "" {
+		return "", nil // the log lost the intent, so it has no run that a person could judge
+	}
 	e, ok, err := r.Log.Last(ctx, event.Query{Run: run, Types: []event.Type{event.RunResolved}})
 	if err != nil || !ok {
 		return "", err

@@ -7,14 +7,21 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/intents"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/filelock"
 )
 
+// file is a log in a file.
+type file interface {
+	event.Reader
+	Path() string
+}
+
 // Look returns the state of a flow run for a reader. The state includes the calls and questions that have no decision
 // yet. Look changes nothing.
-func Look(ctx context.Context, log event.Reader, locks, id string) (*State, error) {
+func Look(ctx context.Context, log file, locks, id string) (*State, error) {
 	s, err := readState(ctx, log, id)
 	if err != nil {
 		return nil, err
@@ -38,7 +45,7 @@ func Look(ctx context.Context, log event.Reader, locks, id string) (*State, erro
 }
 
 // lookAt finds the call, the question or the inner flow of a step without a decision.
-func (s *State) lookAt(ctx context.Context, log event.Reader, locks string, st *StepState) error {
+func (s *State) lookAt(ctx context.Context, log file, locks string, st *StepState) error {
 	switch {
 	case st.Ask != "":
 		q, err := s.OpenQuestion(ctx, log, st)
@@ -85,11 +92,18 @@ func (s *State) lookAt(ctx context.Context, log event.Reader, locks string, st *
 }
 
 // lookAtCall sets the phase of a step or of an item without a decision. It reports whether its input was called.
-func (s *State) lookAtCall(ctx context.Context, log event.Reader, locks string, st *StepState, item int) (bool,
-	error) {
-	intent, ok, err := log.Last(ctx, event.Query{Input: s.InputID(st, item), Types: []event.Type{event.Requested}})
-	if err != nil || !ok {
+func (s *State) lookAtCall(ctx context.Context, log file, locks string, st *StepState, item int) (bool, error) {
+	input := s.InputID(st, item)
+	intent, ok, err := log.Last(ctx, event.Query{Input: input, Types: []event.Type{event.Requested}})
+	if err != nil {
 		return false, err
+	}
+	if !ok {
+		called, _, err := intents.Names(log.Path(), string(input))
+		if called && !s.Alive { // the log lost the intent; while a driver lives, it may still be writing the intent
+			s.setPhase(st, item, Unknown)
+		}
+		return called, err
 	}
 	end, ok, err := log.Last(ctx, event.Query{Run: intent.Run, Types: []event.Type{event.Responded,
 		event.ProviderError, event.OutcomeUnknown}})

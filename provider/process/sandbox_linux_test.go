@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -120,7 +121,7 @@ func listen(t *testing.T, path string) net.Listener {
 		if !errors.Is(err, syscall.EADDRINUSE) || t.Context().Err() != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Millisecond)
+		runtime.Gosched()
 	}
 }
 

@@ -230,13 +230,22 @@ func (a *app) hints(ctx context.Context, s *flow.State, log event.Reader) error 
 				a.Note(fmt.Sprintf("step %s asks: perlica pending show %s", st.ID, frame.ShortID(id)))
 			}
 		}
-		units := append([]flow.Unit{st.Unit}, st.Items...)
-		for _, u := range units {
-			if u.Phase == flow.Unknown && u.Run != "" {
+		for i, u := range append([]flow.Unit{st.Unit}, st.Items...) {
+			if u.Phase != flow.Unknown || i == 0 && st.Expanded {
+				continue
+			}
+			if u.Run != "" {
 				a.Note(fmt.Sprintf("step %s: the outcome of its call is unknown; after a look at the facts: perlica log "+
 					"resolve %s", st.ID, frame.ShortID(u.Run)))
 				break
 			}
+			place := st.ID
+			if i > 0 {
+				place += fmt.Sprint("/", i)
+			}
+			a.Note(fmt.Sprintf("step %s: the log lost its call, which may have left; after a look at the facts: perlica "+
+				"flow retry %s %s", st.ID, s.ID, place))
+			break
 		}
 	}
 	return nil
