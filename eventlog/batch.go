@@ -28,7 +28,7 @@ type batchWriter struct {
 	keys *evidence.Keys           // nil means that checkpoints are not signed
 	fail func(point string) error // set by tests
 	wait time.Duration            // set by tests; zero means store.BusyTimeout
-	most int                      // most is the limit of pages that tests set; zero means movePages
+	most int                      // most is set by tests to move pages earlier. Zero means movePages.
 
 	book *intents.Book // the .intents file, which also names each called input
 	// repair counts the differences between the .intents file and the log that the first write to book found.
@@ -143,8 +143,8 @@ func (w *batchWriter) tryBatch(batch []entry) (conflict int, err error) {
 	return -1, w.finishCommit(weigh(batch))
 }
 
-// noteIntents writes the intents of the batch to the .intents file (book). If that file already names an input of the
-// batch, conflict is the index of the input's entry. Otherwise conflict is -1.
+// noteIntents writes a line for each intent of the batch, an event llm.requested, to the .intents file. If that file
+// already names an input of the batch, conflict is the index of the input's entry. Otherwise conflict is -1.
 func (w *batchWriter) noteIntents(ctx context.Context, batch []entry) (lines *intents.Entry, conflict int, err error) {
 	var calls []intents.Call
 	var owners []int
@@ -352,9 +352,9 @@ func (w *batchWriter) addEntry(ctx context.Context, e entry) error {
 	return nil
 }
 
-// maxCatchUp is the maximum number of events of other processes with leaves that are added to the tree one by one. For
-// more events, the writer reads the stored nodes, which is then faster. For a few events it is slower, and two
-// processes that append in turns would become slow.
+// maxCatchUp is the maximum number of new events of other processes that catchUp adds to the tree leaf by leaf. With
+// more new events, reading the stored nodes is faster. With a few it is slower, and two processes that append in turns
+// would become slow.
 const maxCatchUp = 512
 
 // catchUp adds the events of other processes to tree and copies tree to next.

@@ -24,7 +24,8 @@ const (
 	insertFew      = `INSERT INTO events (` + store.Columns + `) VALUES ` + alikeMarks + another + another + another
 	insertTogether = insertFew + another4 + another4 + another4
 
-	// alikeMarks has the placeholders of a further row. The numbered ones repeat the values of the first row.
+	// alikeMarks has the placeholders of each row after the first one. The numbered placeholders repeat the values of
+	// the first row.
 	alikeMarks = `(?, ?, ?, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?, ?, ?, ?)`
 	another    = `, ` + alikeMarks
 	another4   = another + another + another + another
@@ -79,7 +80,8 @@ func (w *batchWriter) flushFrames(ctx context.Context) error {
 	return nil
 }
 
-// insertRows executes the statement text, which inserts these events. The statement must have as many rows.
+// insertRows inserts the events with the SQL statement in the parameter "text". The statement must have placeholders
+// for exactly this number of rows.
 func (w *batchWriter) insertRows(ctx context.Context, text string, rows ...*event.Event) error {
 	w.args = store.AppendArgs(w.args[:0], rows[0])
 	for _, e := range rows[1:] {
@@ -90,8 +92,8 @@ func (w *batchWriter) insertRows(ctx context.Context, text string, rows ...*even
 }
 
 // execStatement executes a statement on the writer's connection. The first call prepares the statement. The arguments
-// must have types of the driver. Package database/sql would convert and copy each argument, and small batches would
-// become slower.
+// must already have types of the driver, such as int64 and string. database/sql could convert other types, but it
+// copies each argument, which makes small batches slower.
 func (w *batchWriter) execStatement(ctx context.Context, text string, args ...any) error {
 	w.named = w.named[:0]
 	for i, a := range args {

@@ -32,13 +32,13 @@ type Options struct {
 	// signed.
 	Keys *evidence.Keys
 
-	// Redact replaces secrets in every payload before the payload is hashed, so the log never contains them. nil
-	// changes nothing. Only then does the log have the exact bytes that the agent and Perlica exchanged. Redact must
-	// return valid JSON for valid JSON. Several goroutines call Redact at the same time.
+	// Redact replaces secrets in every payload before the payload is hashed, so the log never contains them. If Redact
+	// is nil, the log has the exact bytes that the agent and Perlica exchanged. Redact must return valid JSON for valid
+	// JSON. Several goroutines call Redact at the same time.
 	Redact func(payload []byte) []byte
 
-	// Committed is called with events that are on disk, before a caller of Append learns it. It must not block and must
-	// not keep the events. nil means no call.
+	// Committed is called with events after they are on disk and before Append returns. It must not block and must not
+	// keep the events. nil means no call.
 	Committed func([]event.Event)
 
 	// fail is called at named points of a commit. Tests set it to return errors there.

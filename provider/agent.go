@@ -14,7 +14,7 @@ type Agent struct {
 	ID      string   // the provider's id: "claude"
 	Command []string // argv; the first word is looked up on PATH
 	Env     []string // names of additional environment variables that the agent gets
-	Asking  Asking   // how the agent is told to ask; the zero value leaves the agent as it is
+	Asking  Asking   // how Perlica makes the agent ask before it acts; the zero value leaves the agent as it is
 	Orderly bool     // the agent is known to send nothing about a turn after the turn's answer
 	Model   bool     // Perlica's own model agent: Perlica records its HTTP requests and allows them
 
@@ -77,8 +77,8 @@ type Exit struct {
 	Signal string // the name of that signal; empty without one
 	Forced string // the strongest signal that Perlica sent after closing the input: "", "SIGTERM" or "SIGKILL"
 	Rest   int    // the number of processes that the agent left running and that Perlica ended
-	// Orphans describes the processes among Rest that had lost the agent's mark. Each entry has the process number and
-	// the command line.
+	// Orphans describes the processes among Rest without the environment variable by which Perlica finds the agent's
+	// processes. Each entry has the process number and the command line.
 	Orphans []string
 }
 

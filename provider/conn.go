@@ -26,9 +26,9 @@ type Options struct {
 	Recorder Recorder
 	Client   Client
 	Dir      string   // the agent's working directory, absolute
-	Environ  []string // the environment from which Agent.Environ chooses the agent's
-	// Permissions is the permission mode of the run. A run that the agent starts cannot have a looser mode.
-	// Empty means "deny".
+	Environ  []string // the environment of Perlica, from which Agent.Environ selects the agent's variables
+	// Permissions is the permission mode of the run. The agent may run perlica itself. Such a run cannot have a looser
+	// mode. Empty means "deny".
 	Permissions string
 
 	// Peer is another client. The connection forwards the lines of this client. Nil means that Perlica is the agent's only

@@ -138,8 +138,8 @@ type offer struct {
 	ConfigOptions []acp.SessionConfigOption `json:"configOptions"`
 }
 
-// decodeLenient decodes the result of a response with lenient and warns about the parts that were left out. An
-// unreadable result sets nothing. decodeLenient returns an error only if the needed member has the wrong form.
+// decodeLenient decodes the result of a response with the function lenient and warns about the parts that were left
+// out. An unreadable result sets nothing. decodeLenient returns an error only if the needed member has the wrong form.
 func (c *Conn) decodeLenient(env Message, method, needed string, v any) error {
 	if env.Result == nil {
 		return nil

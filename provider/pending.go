@@ -91,7 +91,8 @@ func (p *pendingCall) checkAnswer() (Message, error) {
 	return p.conn.checkResponse(p.answer, p.method, p.id)
 }
 
-// responseOr returns the response if it arrived before the agent was gone or deaf. Otherwise it returns err.
+// responseOr returns the response if it arrived before the agent ended or stopped reading its input. Otherwise it
+// returns err.
 func (p *pendingCall) responseOr(err error) (Message, error) {
 	select {
 	case <-p.arrived:

@@ -30,7 +30,7 @@ import (
 //
 //	size SPACE root SPACE origin SPACE signature LF
 //
-// where signature is the base64 text of a signed note's signature line, or "-".
+// where signature is the base64 text of a signed note's signature line, or "-" if the checkpoint is not signed.
 
 // Path returns the path of the anchor of the log at path.
 func Path(path string) string {
@@ -104,7 +104,7 @@ func Read(path string) ([]Line, error) {
 // them. The limit protects the memory from a file that claims a huge size.
 const MaxBytes = 64 << 20
 
-// readEnd reads the last lines of a file, at most the number of bytes in the parameter "most".
+// readEnd returns the last lines of a file. It reads at most as many bytes as the parameter "most" says.
 func readEnd(name string, most int64) ([]byte, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -133,9 +133,9 @@ func Size(path string) int64 {
 	return Above(0, path, func(evidence.Checkpoint) bool { return false })
 }
 
-// Above returns the same number as Size, but it ignores each line for which the function "forged" returns true. If the
-// number is not above the parameter "least", Above may return 0. Checking a signature is slow. Above therefore calls
-// "forged" only if the size of some line is above "least".
+// Above returns the same number as Size, but it ignores each line for which the function "forged" returns true.
+// Checking a signature is slow. Above therefore returns 0 without calling "forged" if no line has a size above the
+// parameter "least".
 func Above(least int64, path string, forged func(evidence.Checkpoint) bool) int64 {
 	name := Path(path)
 	if disk.Check(name) != nil {
@@ -191,8 +191,8 @@ func parse(b []byte) []Line {
 	return list
 }
 
-// tornLine matches every beginning of a line, including the whole line without its newline. A signature has 92
-// characters.
+// tornLine matches every beginning of a line, including the whole line without its newline. The pattern permits 92
+// characters for the signature, because that is the length of signatureBytes in base64.
 var tornLine = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[0-9]*( [!-~]*){0,2}( (-|[A-Za-z0-9+/=]{0,92}))?$`)
 })

@@ -96,7 +96,7 @@ func CheckDatabase(path string) error {
 	return nil
 }
 
-// journalPages is an offset in the header of a rollback journal. There the header has the number of pages that the
+// journalPages is an offset in the header of a rollback journal. The bytes there are the number of pages that the
 // database had before the transaction: https://www.sqlite.org/fileformat.html#the_rollback_journal
 const (
 	journalPages  = 16

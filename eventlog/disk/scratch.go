@@ -58,8 +58,8 @@ func (s *Scratch) Close() error {
 	return errors.Join(err, os.RemoveAll(s.dir))
 }
 
-// sweepScratch removes the unused scratch folders in dir. It ignores errors, because the name of a remaining folder
-// tells a person its purpose.
+// sweepScratch removes the unused scratch folders in dir. It ignores errors: a folder that remains only costs disk
+// space, and its name tells a person its purpose.
 func sweepScratch(dir string) {
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {

@@ -52,7 +52,8 @@ const (
 	closes
 )
 
-// view is a set of views. Perlica builds each view from the facts with this view in their rows.
+// view is a set of views, such as Sessions and Approvals. A view is a set of tables that Perlica computes from facts.
+// The row of each fact's type names the views that need the fact.
 type view int
 
 const (
@@ -68,7 +69,7 @@ type table []Row
 // Known returns the table of the types that this version knows. The caller must not change it.
 func Known() table { return slices.Clip(known) }
 
-// Where calls the function "is" with each row, and returns the types of the rows for which it is true.
+// Where returns the types of the rows for which the function "is" returns true.
 func (t table) Where(is func(*Row) bool) (list []Type) {
 	for i := range t {
 		if is(&t[i]) {

@@ -191,7 +191,7 @@ func (x *exporter) chooseHead(ctx context.Context) (h Header, err error) {
 	}
 	f, err := x.h.Frontier(c.Size)
 	if errors.Is(err, disk.ErrPart) {
-		return h, nil // This part of a log cannot check c, so the header stays unsigned.
+		return h, nil // This part of a log lacks hashes to check c, so the header stays unsigned.
 	}
 	if err != nil {
 		return h, err
@@ -284,9 +284,9 @@ func (x *exporter) writeAbsent(to int64) error {
 	return nil
 }
 
-// absentSubtree returns the subtree for the next 2^level leaves. If all events are selected, the log's file must list
-// the subtree as absent. Otherwise the export would replace deleted events by hashes of the nodes table and hide the
-// deletion.
+// absentSubtree returns the subtree for the next 2^level leaves. In an export of all events, only an imported log may
+// lack events, and its file lists the subtree as absent. An event that is missing without such an entry was deleted. A
+// hash from the nodes table would hide the deletion.
 func (x *exporter) absentSubtree(level int) (tree.Subtree, error) {
 	if x.opt.all() {
 		a, ok, err := x.h.AbsentAt(x.tree.Size)

@@ -45,8 +45,8 @@ func NewSource(in io.Reader) (*Source, error) {
 // Header returns the first line.
 func (s *Source) Header() Header { return s.x.Header }
 
-// Head returns the checkpoint of the header. Lacks has the damage that an export cannot show. An export has no stored
-// hashes, no list of open runs, no anchor and no tables.
+// Head returns the checkpoint of the header. An export has no stored hashes, no list of open runs, no anchor and no
+// tables. Lacks therefore names the kinds of damage to them.
 func (s *Source) Head(context.Context) (verify.Head, error) {
 	return verify.Head{
 		Checkpoint: s.x.Header.Checkpoint, Where: header,

@@ -113,7 +113,7 @@ type Contents struct {
 	There   bool // the file exists
 }
 
-// Called returns the number of calls with events that the log had on disk.
+// Called returns the number of lines with the state Appended: the log had the events of these calls on disk.
 func (c Contents) Called() (n int) {
 	for _, l := range c.Lines {
 		if l.State == Appended {

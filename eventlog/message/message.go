@@ -35,7 +35,8 @@ type Text struct {
 }
 
 // declared has every sentence that New declared. Only New changes it, while the packages of the program are
-// initialized. It has room for more sentences than there are, so that it is not copied at each start.
+// initialized. Its capacity is larger than the number of sentences. Otherwise append would copy the list several times
+// at each start.
 var declared = make([]*Text, 0, 1000)
 
 // New declares a sentence. Its words are a format with the verbs %s, %q and %d.

@@ -26,7 +26,7 @@ func (t *text) maskColoured() bool {
 // escapes are the spellings of the byte ESC: the byte itself, and its escapes in JSON, Go and C.
 var escapes = []string{"\x1b", `\u001b`, `\u001B`, `\x1b`, `\x1B`, `\033`, `\e`}
 
-// withoutColours replaces each control sequence (CSI) with the text instead.
+// withoutColours replaces each control sequence (CSI) with the text in the parameter "instead".
 func (t *text) withoutColours(instead string) {
 	for _, esc := range escapes {
 		s, e := t.s, &edits{text: t}

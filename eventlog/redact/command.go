@@ -66,8 +66,8 @@ type command struct {
 	flags func() []flag
 }
 
-// flag is an expression for one secret. needs has several lists of texts. A matching line contains at least one text
-// of each list.
+// flag is an expression for one secret. The lists in needs save time: a line can match only if it contains at least one
+// text of each list, so other lines are not compared with the expression.
 type flag struct {
 	re    *regexp.Regexp
 	needs [][]string

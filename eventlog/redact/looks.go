@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// look is a row of the table looks. The first row with a matching name decides. Its shape secret says whether the value
-// is a secret.
+// look is a row of the table looks. The first row with a matching name decides. Its function in the field "secret"
+// reports whether the value is a secret.
 type look struct {
 	names   shape // nil matches every name
 	secret  shape

@@ -132,8 +132,8 @@ func quoteFollows(s string, at int) bool {
 	return at < len(s) && (s[at] == '"' || s[at] == '\'' || s[at] == '\\')
 }
 
-// bareEnd returns the offset of the end of a value without quotes. The value ends at a byte of stop, a quote, a
-// control character, or the escape of one of them.
+// bareEnd returns the offset of the end of a value without quotes. The value ends at a byte of the parameter "stop", a
+// quote, a control character, or the escape of one of them.
 func (sc *scanner) bareEnd(from int, stop string) int {
 	s := sc.s
 	for i := from; i < len(s); i++ {

@@ -86,7 +86,8 @@ func isReference(v string) bool {
 	return !strings.Contains(v, redacted) && slices.ContainsFunc(references, func(r reference) bool { return r.fits(v) })
 }
 
-// isVariable reports whether name is the name of a variable of a shell or of Perl. A bracket begins an index.
+// isVariable reports whether name is the name of a variable of a shell or of Perl. The name may end with "[", because
+// an index may follow it, as in $token[0].
 func isVariable(name string) bool {
 	variable := strings.TrimRight(name, "[;")
 	if !identifier(variable) {

@@ -48,7 +48,7 @@ func maskPEM(t *text) *edits {
 }
 
 // pemRun returns the length of the text at the start of s that can be inside a PEM block: base64, headers, blanks,
-// escaped newlines and the bytes of more. A quote always ends that text.
+// escaped newlines and the bytes in the parameter "more". A quote always ends that text.
 func pemRun(s, more string) int {
 	n := 0
 	for n < len(s) {

@@ -10,9 +10,10 @@ import (
 )
 
 // These are the intervals between two looks at a log. A look asks SQLite whether the write-ahead log has grown. It
-// reads only a few bytes of shared memory; BenchmarkChanges measures it. For the time lookAlert after a change, the
-// interval is lookEvery, and later it is lookIdle. If the system reports changes of files, the interval later is
-// lookRest, because a report also causes a look. Some file systems never report.
+// reads only a few bytes of shared memory; BenchmarkChanges measures it. The interval is lookEvery until the time
+// lookAlert has passed since a change. Later it is lookIdle. If the system reports changes of files, it is the longer
+// lookRest, because each report also causes a look. Changes still looks from time to time, because some file systems
+// never report.
 const (
 	lookEvery = 50 * time.Millisecond
 	lookIdle  = 200 * time.Millisecond

@@ -131,7 +131,7 @@ func (f *Files) lookInPlace() (wal int64, err error) {
 }
 
 // checkSame returns the file at f.Path+suffix. It returns an error if that is not the opened file, or if the file has a
-// second name. The error calls the file by the parameter noun.
+// second name. The parameter noun is the file's name in that error.
 func (f *Files) checkSame(suffix, noun string, opened os.FileInfo) (os.FileInfo, error) {
 	there, err := os.Lstat(f.Path + suffix)
 	switch {

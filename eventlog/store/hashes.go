@@ -34,8 +34,8 @@ func (h Hashes) ReadHashes(indexes []int64) ([]tlog.Hash, error) {
 	return list, nil
 }
 
-// Subtree returns the root of the n-th subtree with 2^level leaves, counted from 0. A part of a log may have this
-// root, or roots of smaller subtrees, without the leaves.
+// Subtree returns the root of the n-th subtree with 2^level leaves, counted from 0. In a part of a log, the leaves may
+// be absent. The file then has this root, or the roots of smaller subtrees.
 func (h Hashes) Subtree(level int, n int64) (tlog.Hash, error) {
 	below := level % tree.NodeHeight
 	stored, count := level-below, int64(1)<<below

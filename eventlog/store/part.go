@@ -32,8 +32,8 @@ func (e *missingError) Error() string {
 
 func (e *missingError) Unwrap() error { return disk.ErrCorrupt }
 
-// ofPart does the work of Subtree if some stored hashes do not exist. If the log is no part of a log, that is damage,
-// and ofPart returns the error in the parameter "missing".
+// ofPart does the work of Subtree if some stored hashes do not exist. If the file is a whole log, the missing hashes
+// are damage, and ofPart returns the error in the parameter "missing".
 func (h Hashes) ofPart(level int, n int64, missing error) (tlog.Hash, error) {
 	from := n << level
 	a, ok, err := h.AbsentAt(from)

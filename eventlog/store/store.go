@@ -205,7 +205,8 @@ func EmptyWAL(ctx context.Context, db sqlx.QueryerContext, waits time.Duration, 
 	return CheckpointWAL(ctx, db, waits, f, `PRAGMA wal_checkpoint(TRUNCATE)`)
 }
 
-// CheckpointWAL does the work of EmptyWAL with the statement pragma, which chooses the kind of checkpoint.
+// CheckpointWAL does the work of EmptyWAL with the SQL statement in the parameter "pragma". That statement chooses the
+// kind of checkpoint.
 func CheckpointWAL(ctx context.Context, db sqlx.QueryerContext, waits time.Duration, f *Files,
 	pragma string) (err error) {
 	do := func(sql string) bool {
@@ -269,9 +270,9 @@ const hasOutcome = `EXISTS (
 			FROM events
 			WHERE run_id = x.run_id AND ` + isOutcome + `)`
 
-// listed selects the runs of open_runs that follow from the events. The file may come from a stranger, and an invented
-// run must not get an outcome. CROSS makes SQLite begin with the listed runs, because there are few of them and many
-// intents.
+// listed selects the runs of open_runs that have an intent and no outcome among the events. The file may come from a
+// stranger, and an invented run must not get an outcome. CROSS makes SQLite begin with the listed runs, because there
+// are few of them and many intents.
 const listed = `
 		SELECT x.run_id
 		FROM open_runs AS x
@@ -284,9 +285,9 @@ const intended = `
 		FROM events AS x
 		WHERE x.type = 'llm.requested' AND NOT ` + hasOutcome
 
-// OpenRuns returns the runs without an outcome, oldest first. Their processes may have ended or not. OpenRuns uses
-// the stored list, so its time does not depend on the length of the log. It leaves out listed runs that do not follow
-// from the events.
+// OpenRuns returns the runs without an outcome, oldest first. Their processes may have ended or not. OpenRuns uses the
+// stored list, so its time does not depend on the length of the log. It leaves out listed runs without an intent or
+// with an outcome among the events.
 func (r *Reader) OpenRuns(ctx context.Context) ([]event.RunID, error) {
 	return r.selectRuns(ctx, listed+` ORDER BY x.seq`)
 }

@@ -100,7 +100,7 @@ func (v *verification) findOrigin(r *row, delta event.Seq, is func(*row, event.S
 
 // reportShift reports deleted or inserted events after which all later events were renumbered. All these later events
 // have the same distance from their original numbers, up to the end of the log. reportShift sets their entries in the
-// slice "from" to zero, and returns the inserted events.
+// map "from" to zero, and returns the inserted events.
 func (v *verification) reportShift(from map[event.Seq]event.Seq) map[event.Seq]bool {
 	inserted := map[event.Seq]bool{}
 	end := event.Seq(v.size)

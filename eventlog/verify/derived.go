@@ -7,8 +7,8 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// openRuns has the runs without an outcome: the stored list, and the runs that follow from the events. Recovery uses
-// the list. If a run is missing on the list, it never gets an outcome. If the list has a run too much, that run gets
+// openRuns has two lists of the runs without an outcome: the list in the file, and the list that the events give.
+// Recovery uses the first list. A run that is missing there never gets an outcome. A run that should not be there gets
 // a second outcome.
 type openRuns struct {
 	stored map[event.RunID]event.Seq // nil means that the list was not read

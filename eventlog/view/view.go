@@ -129,7 +129,7 @@ func open(ctx context.Context, r event.Reader, path string, key []byte, def Proj
 	db.SetMaxOpenConns(1)
 	v := &View{db: db, reader: r, def: def, key: key}
 	if err = v.CatchUp(ctx); err == nil && v.damaged && file.Size() > 0 {
-		err = errStale // the log may have been repaired
+		err = errStale // the log may have been repaired, so build the view again
 	}
 	if err != nil {
 		_ = db.Close() // the first error matters
