@@ -16,7 +16,8 @@ import (
 	"github.com/perlica/perlica/service/channel"
 )
 
-// answerReader looks in a message for an answer to one of the sender's open questions.
+// answerReader looks in a message for an answer to one of the sender's open questions. A card is the message, or the
+// messages, with which the bridge asks a person such a question.
 type answerReader struct {
 	b    *Bridge
 	ch   channel.Channel
@@ -62,7 +63,8 @@ func (r *answerReader) readAnswer(ctx context.Context, f *fact.BridgeReceived) e
 }
 
 // takeChoice stores in f the choice that a text makes. named is true if the message names its question without doubt,
-// for example by the question's id. Otherwise a yes that needs a typed word and a lasting yes are refused.
+// for example by the question's id. Otherwise takeChoice refuses a yes that needs a typed word, and a yes that also
+// holds for later questions.
 func (r *answerReader) takeChoice(a *openQuestion, text string, named bool, f *fact.BridgeReceived) {
 	c, err := command.ReadChoice(a.Question, text)
 	if err != nil {
@@ -255,8 +257,8 @@ func (r *answerReader) awaitCards(ctx context.Context) {
 	}
 }
 
-// pinQuestion returns the question that an /allow, /deny or /choose without an id means. The rules are those for a bare
-// number or a reply. If the returned id is empty, the command itself must name the question.
+// pinQuestion returns the question that an /allow, /deny or /choose without an id means. It follows the same rules as
+// the methods bare and replied. If the returned id is empty, the command itself must name the question.
 func (r *answerReader) pinQuestion(ctx context.Context, l command.Line) (event.InteractionID, error) {
 	args := strings.Fields(l.Args)
 	if len(args) > 0 {

@@ -265,8 +265,9 @@ func cardClosed(id event.InteractionID, how string) event.Event {
 }
 
 // closingMessage returns the message that shows the end of a question. If the platform can edit, the message replaces
-// the last message of the card. Otherwise it is a note. An edited card still shows the answered text. If the text needs
-// several messages, the card's earlier messages show it.
+// the last message of the card. Otherwise it is a note. After an answer, the edited message repeats the question, so
+// that a person sees the answered text. A question that needs several messages is not repeated, because the card's
+// earlier messages still show it.
 func (b *Bridge) closingMessage(who fact.Peer, chat, target string, a *openQuestion, how string,
 	answered bool) fact.BridgeQueued {
 	q := a.Question

@@ -25,7 +25,7 @@ type Setup struct {
 	Left bool   // this system cannot serve the channel, and the bridge starts without it
 }
 
-// Run calls the function report with each result.
+// Run calls the function "report" with each result.
 func (c Checkup) Run(ctx context.Context, report func(checkup.Check)) {
 	tell := func(name string, status checkup.Status, hint, format string, args ...any) {
 		report(checkup.Check{Name: name, Status: status, Detail: fmt.Sprintf(format, args...), Hint: hint})

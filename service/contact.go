@@ -29,7 +29,7 @@ type Contact struct {
 	Language language.Language `json:"language,omitempty"`
 	Follows  bool              `json:"follows,omitempty"` // the contact is told about the turns of other front ends
 
-	fact fact.ContactPaired // the recorded pairing, as its voucher must contain it
+	fact fact.ContactPaired // the recorded pairing; the contact's voucher must contain an equal one
 }
 
 // literal returns Markdown that shows a text unchanged in one line.

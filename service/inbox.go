@@ -82,7 +82,8 @@ func (ib *inbox) addMessage(m received) {
 	}
 }
 
-// nextMessage takes the first message that is not held from a queue, or returns nil.
+// nextMessage takes the first message from a queue, or returns nil. It leaves out held messages, because these wait for
+// their sender.
 func (ib *inbox) nextMessage(line *[]received) *received {
 	ib.mu.Lock()
 	defer ib.mu.Unlock()

@@ -188,7 +188,7 @@ func (s *status) text() string {
 
 func (s *status) mark(sign string) string { return marked(sign, s.where) }
 
-// mark returns a sign with the project's name if the bot serves several projects.
+// mark returns a sign such as ⏳, followed by the project's name if the bot serves several projects.
 func (b *Bridge) mark(sign string) string { return marked(sign, b.name()) }
 
 func marked(sign, project string) string {

@@ -217,8 +217,8 @@ type queued struct {
 	repeated bool    // the platform may have received it before
 	platform string  // the platform's id after sending
 	plain    bool    // the platform has refused its formatting or buttons
-	instead  *queued // says that this message could not be sent
-	probed   bool    // the message in instead has arrived, or is given up
+	instead  *queued // a short message that tells the contact that this message could not be sent
+	probed   bool    // the message in the field "instead" has arrived, or is given up
 }
 
 const selectQueued = `SELECT fact, input, state, attempts, repeated, platform FROM outbox `

@@ -44,7 +44,7 @@ func (a applier) execAll(query string, args ...any) error {
 // fact of a later version must not stop the bridge.
 func (a applier) decodePayload(v any) bool { return a.e.Payload != nil && a.e.Decode(v) == nil }
 
-// on decodes the event's fact and calls the function do with it. It does nothing if the fact cannot be decoded.
+// on decodes the event's fact and calls the function "do" with it. It does nothing if the fact cannot be decoded.
 func on[T any](a applier, do func(f T) error) error {
 	var f T
 	if !a.decodePayload(&f) {

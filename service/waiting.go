@@ -86,7 +86,8 @@ func (b *Bridge) saidWaiting(ctx context.Context, who fact.Peer, m channel.Inbou
 	return nil
 }
 
-// meanMessage stores the meant message in f, or the reason why the command means no message.
+// meanMessage stores in f the message that the command names. If the command names no such message, meanMessage stores
+// the reason.
 func (ib *inbox) meanMessage(kind fact.MessageKind, f *fact.BridgeReceived, is func(received) bool) {
 	list := ib.inLine()
 	i := slices.IndexFunc(list, is)

@@ -95,8 +95,9 @@ type Line struct {
 	Agents    []Agent   // in no particular order
 	// Partial means that the process is in a pid namespace and may have ancestors outside.
 	Partial bool
-	// Hidden means that only a terminal shows that the process is a person's. Either any process can create
-	// its namespace, or it left the namespaces of an ancestor, or the system shows no ancestors.
+	// Hidden means that only a controlling terminal can show that a person started the process. The reason is one of
+	// three: any process can create the process's namespace, the process left the namespaces of an ancestor, or the
+	// system shows no ancestors.
 	Hidden bool
 
 	links []link

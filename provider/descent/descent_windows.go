@@ -11,7 +11,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// Announce does nothing on this system, because an orphan does not return to the Perlica that ran its agent.
+// Announce does nothing on this system. On Linux it marks the Perlica that becomes the parent of an agent's orphans. On
+// this system an orphan gets another parent.
 func Announce(string) error { return nil }
 
 // ancestry reads a process and its ancestors. A process number may have passed to a younger process, which is

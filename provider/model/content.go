@@ -147,8 +147,8 @@ func (f answerFile) content() object {
 	return object{"type": "resource", "resource": object{"uri": "", "mimeType": f.mime, "blob": f.data}}
 }
 
-// missing returns the end of the text "whole" that the text pieces does not have yet. If "whole" does not begin with
-// pieces, missing returns "", because the user has seen the pieces.
+// missing returns the end of the text "whole" that the user has not seen yet. The parameter "pieces" is the text that
+// the user has seen. If "whole" does not begin with it, missing returns "", because a shown text cannot be changed.
 func missing(whole, pieces string) string {
 	rest, ok := strings.CutPrefix(whole, pieces)
 	if !ok {

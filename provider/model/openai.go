@@ -95,7 +95,8 @@ type responsesObject struct {
 	}] `json:"usage"`
 }
 
-// incomplete is the reason why a response is incomplete. It stands in an object, or alone.
+// incomplete is the reason why a response is incomplete. The API sends it as {"reason":"max_output_tokens"} or as the
+// string alone.
 type incomplete struct{ reason word }
 
 // UnmarshalJSON reads the reason from any JSON value.

@@ -127,7 +127,8 @@ func (a *agent) handleRequest(serving context.Context, m agentside.Message) {
 	a.startScript(func() { a.playScript(serving, r, steps) })
 }
 
-// respondDefault sets the result of the request to the default response. An error is the response itself.
+// respondDefault sets the result of the request to the default response. If it returns an error, that error is the
+// response.
 func (a *agent) respondDefault(r *request) *agentside.Error {
 	switch r.method {
 	case "initialize":

@@ -77,8 +77,9 @@ func (t toolCall) progress(status, output, exit string) []byte {
 	return o.endObject()
 }
 
-// numbered returns a copy of the call with an id. If the script gives no id, this is the next free one. Otherwise, i
-// counts the calls of one directive, and each call after the first gets its number after the id.
+// numbered returns a copy of the call with an id. If the script gives no id, this is the next free one. Otherwise the
+// parameter i, the number of the call within its directive, keeps the ids apart: the calls of the id "x" get "x", "x-2"
+// and "x-3".
 func (t toolCall) numbered(a *agent, i int) toolCall {
 	if t.id == "" {
 		a.mu.Lock()

@@ -12,7 +12,7 @@ import (
 type Host struct {
 	name string // in lower case, without the dot at the end
 	port uint16 // 0 means 80 and 443
-	any  bool   // the entry has all names below name, but not name itself
+	any  bool   // for *.example.org: the entry has all names below example.org, but not example.org itself
 }
 
 // ParseHost reads an entry such as example.org, *.example.org or example.org:8080. Without a port, the entry has the

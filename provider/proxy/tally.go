@@ -30,8 +30,9 @@ const (
 	malformed   Refusal = "malformed"       // the request names no host
 )
 
-// maxRows is the maximum number of single records for one process of an agent. maxKinds is the maximum number of sums
-// for the further connections, and of different refusals with a single record.
+// The proxy records each connection separately, up to maxRows records for one process of an agent. It adds further
+// connections up, in at most maxKinds sums. A refusal has a separate record only if it is the first of its kind, for at
+// most maxKinds kinds.
 const (
 	maxRows  = 1000
 	maxKinds = 100

@@ -90,7 +90,7 @@ type play struct {
 	questions map[int]*asking
 	cancelled bool
 
-	since time.Time // the recorded time at, on the current clock
+	since time.Time // the time on the current clock that corresponds to the recorded time in the field at
 	at    int64
 }
 

@@ -285,7 +285,7 @@ func (r *relay) answerAll(why error) {
 	}
 }
 
-// own reports whether a request is Perlica's.
+// own reports whether a request is Perlica's. Only requests of the client have a method here.
 func (q *request) own() bool { return q.method == "" }
 
 // recordLine records a line of the client that does not pass unchanged, or a line of Perlica to the

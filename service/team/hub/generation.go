@@ -41,7 +41,7 @@ func begin(ctx context.Context, tx pgx.Tx, name, by string) error {
 	return err
 }
 
-// Adoption counts the inputs that an adoption closed.
+// Adoption counts the inputs that a call of Adopt closed.
 type Adoption struct {
 	Queued  int // waiting inputs, and inputs without a claim
 	Claimed int // claimed inputs without an outcome

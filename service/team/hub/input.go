@@ -59,7 +59,7 @@ type columns struct {
 	pieceOf                                                                                                  []string
 	part, piece                                                                                              []int
 	bytes                                                                                                    [][]byte
-	// lanes has one input of each lane.
+	// lanes has one input of each lane. A lane is the queue of inputs with the same requirements.
 	lanes []*Input
 }
 

@@ -62,7 +62,7 @@ type replays struct {
 	// mu guards the fields below.
 	mu    sync.Mutex
 	began time.Time
-	// now holds the nonces since began, by the device's id.
+	// now holds the nonces since the time in the field "began", by the device's id.
 	now map[string]map[[16]byte]bool
 	// past holds the nonces of the period before, by the device's id.
 	past map[string]map[[16]byte]bool

@@ -105,7 +105,7 @@ func (s *state) applyEvent(e event.Event) {
 	}
 }
 
-// on applies a fact if it can be decoded.
+// on decodes the fact of an event and calls the function "do" with it. It ignores a fact that it cannot decode.
 func on[T any](e event.Event, do func(f T)) {
 	var f T
 	if e.Payload != nil && e.Decode(&f) == nil {
