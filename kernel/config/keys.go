@@ -581,7 +581,7 @@ var table = []row{
 		choices: []string{"question", "finished", "failed", "unknown", "budget", "schedule"}, loosens: always,
 		help:  "The causes of a notification; see docs/notify.md.",
 		store: func(t target, v any) { t.notify.When = v.([]string) }},
-	{name: "notify[].to", kind: text, required: true, example: `"desktop"`, check: checkNotEmpty, secret: true,
+	{name: "notify[].to", kind: text, required: true, example: `"desktop"`, check: checkTarget, secret: true,
 		loosens: always,
 		help: "The target: `desktop`, `contact:NAME`, `mailto:ADDRESS`, or an https address of ntfy, Slack, Discord or a " +
 			"webhook; see docs/notify.md.",

@@ -107,6 +107,56 @@ func TestProblems(t *testing.T) {
 		{"hook without a program", "[[hook]]\non = ['llm.responded']", `F:1: hook[0]: command is missing`},
 		{"cause", "[[notify]]\nwhen = ['questions']\nto = 'desktop'",
 			`F:2: notify[0].when: "questions" is not one of question, finished, failed, unknown, budget, schedule; did you`},
+		{"target dekstop", "[[notify]]\nwhen = ['failed']\nto = 'dekstop'",
+			`F:3: notify[0].to: is not a target: use desktop, contact:NAME`},
+		{"target desktop:0", "[[notify]]\nwhen = ['failed']\nto = 'desktop:0'",
+			`F:3: notify[0].to: is not a target: use desktop, contact:NAME`},
+		{"target example.org", "[[notify]]\nwhen = ['failed']\nto = 'example.org'",
+			`F:3: notify[0].to: is not a target: use desktop, contact:NAME`},
+		{"target file:///etc/passwd", "[[notify]]\nwhen = ['failed']\nto = 'file:///etc/passwd'",
+			`F:3: notify[0].to: is not a target: use desktop, contact:NAME`},
+		{"target slack+https://x.example/", "[[notify]]\nwhen = ['failed']\nto = 'slack+https://x.example/'",
+			`F:3: notify[0].to: is not a target: use desktop, contact:NAME`},
+		{"target https:example.org", "[[notify]]\nwhen = ['failed']\nto = 'https:example.org'",
+			`F:3: notify[0].to: is not a target: use desktop, contact:NAME`},
+		{"target ", "[[notify]]\nwhen = ['failed']\nto = ''",
+			`F:3: notify[0].to: is not a target: use desktop, contact:NAME`},
+		{"target push", "[[notify]]\nwhen = ['failed']\nto = 'push'",
+			`F:3: notify[0].to: is not a target: 'perlica web' itself sends Web Push`},
+		{"target contact: ", "[[notify]]\nwhen = ['failed']\nto = 'contact: '",
+			`F:3: notify[0].to: names no contact`},
+		{"target mailto:not an address", "[[notify]]\nwhen = ['failed']\nto = 'mailto:not an address'",
+			`F:3: notify[0].to: is not a mail address`},
+		{"target mailto:Ann <ann@example.org>", "[[notify]]\nwhen = ['failed']\nto = 'mailto:Ann <ann@example.org>'",
+			`F:3: notify[0].to: is not a mail address`},
+		{"target mailto:ann@example.org?cc=x", "[[notify]]\nwhen = ['failed']\nto = 'mailto:ann@example.org?cc=x'",
+			`F:3: notify[0].to: is not a mail address`},
+		{"target mailto:", "[[notify]]\nwhen = ['failed']\nto = 'mailto:'",
+			`F:3: notify[0].to: is not a mail address`},
+		{"target https:///path", "[[notify]]\nwhen = ['failed']\nto = 'https:///path'",
+			`F:3: notify[0].to: names no host`},
+		{"target https://:443/path", "[[notify]]\nwhen = ['failed']\nto = 'https://:443/path'",
+			`F:3: notify[0].to: names no host`},
+		{"target ntfy+https://", "[[notify]]\nwhen = ['failed']\nto = 'ntfy+https://'",
+			`F:3: notify[0].to: names no host`},
+		{"target http://example.org/x", "[[notify]]\nwhen = ['failed']\nto = 'http://example.org/x'",
+			`F:3: notify[0].to: must begin with https`},
+		{"target ntfy+http://example.org/t", "[[notify]]\nwhen = ['failed']\nto = 'ntfy+http://example.org/t'",
+			`F:3: notify[0].to: must begin with https`},
+		{"target http://127.0.0.1.example.org/", "[[notify]]\nwhen = ['failed']\nto = 'http://127.0.0.1.example.org/'",
+			`F:3: notify[0].to: must begin with https`},
+		{"target https://u:p@example.org/", "[[notify]]\nwhen = ['failed']\nto = 'https://u:p@example.org/'",
+			`F:3: notify[0].to: has a user or a password in its address`},
+		{"target https://example.org:99999/", "[[notify]]\nwhen = ['failed']\nto = 'https://example.org:99999/'",
+			`F:3: notify[0].to: has a port that does not exist`},
+		{"target https://example.org:0/", "[[notify]]\nwhen = ['failed']\nto = 'https://example.org:0/'",
+			`F:3: notify[0].to: has a port that does not exist`},
+		{"target https://ntfy.sh/", "[[notify]]\nwhen = ['failed']\nto = 'https://ntfy.sh/'",
+			`F:3: notify[0].to: must end with a topic of ntfy`},
+		{"target https://ntfy.sh/a.b", "[[notify]]\nwhen = ['failed']\nto = 'https://ntfy.sh/a.b'",
+			`F:3: notify[0].to: must end with a topic of ntfy`},
+		{"target ntfy+https://x.example/t?x=1", "[[notify]]\nwhen = ['failed']\nto = 'ntfy+https://x.example/t?x=1'",
+			`F:3: notify[0].to: must end with a topic of ntfy`},
 		{"url", "[[mcp.servers]]\nname = 'x'\nurl = 'file:///x'",
 			`F:3: mcp.servers[0].url: must be an http or https address`},
 		{"env", "[[mcp.servers]]\nname = 'x'\ncommand = 'x'\nenv = { 'A=B' = 'x' }",
@@ -127,6 +177,17 @@ func TestProblems(t *testing.T) {
 				t.Error("a bad element is kept")
 			}
 		})
+	}
+}
+
+// TestTargets checks the accepted targets of notifications.
+func TestTargets(t *testing.T) {
+	for _, to := range []string{"desktop", "contact:alice", "contact:telegram:17", "mailto:ann@example.org",
+		"https://example.org/x?y=z", "https://[2001:db8::1]:8443/", "http://localhost:8080/x", "http://[::1]/",
+		"https://ntfy.sh/my-topic", "ntfy+https://x.example/deep/Topic_1", "ntfy+http://127.0.0.1:1/t"} {
+		if mistake := checkTarget(to); mistake != "" {
+			t.Errorf("%s: %s", to, mistake)
+		}
 	}
 }
 

@@ -1,9 +1,12 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
+	"net/mail"
+	"net/netip"
 	"net/url"
 	"path/filepath"
 	"slices"
@@ -347,6 +350,74 @@ func checkHost(s string) string {
 		return err.Error()
 	}
 	return ""
+}
+
+// noTarget is the mistake of a text that is not a target of notifications. It does not repeat the text, because an
+// address may contain a secret.
+const noTarget = "is not a target: use desktop, contact:NAME, mailto:ADDRESS, https://HOST/PATH or ntfy+https://HOST/TOPIC"
+
+// checkTarget refuses a text that is not a target of notifications. It does not check whether a contact is paired,
+// because a contact is paired after the bridge has read the configuration.
+func checkTarget(s string) string {
+	kind, rest, _ := strings.Cut(s, ":")
+	switch kind {
+	case "desktop":
+		if rest == "" && kind == s {
+			return ""
+		}
+		return noTarget
+	case "push":
+		return "is not a target: 'perlica web' itself sends Web Push to its paired devices when a question waits; " +
+			"see docs/notify.md"
+	case "contact":
+		if strings.TrimSpace(rest) == "" {
+			return "names no contact: use contact:NAME; 'perlica service contacts' lists the names"
+		}
+		return ""
+	case "mailto":
+		if a, err := mail.ParseAddress(rest); err != nil || a.Address != rest || strings.Contains(rest, "?") {
+			return "is not a mail address: use mailto:ADDRESS"
+		}
+		return ""
+	}
+	return checkTargetAddress(s)
+}
+
+// checkTargetAddress checks the address of a target that gets HTTP requests.
+func checkTargetAddress(s string) string {
+	u, err := url.Parse(s)
+	if err != nil || u.Scheme == "" || u.Opaque != "" {
+		return noTarget
+	}
+	scheme, ntfy := strings.CutPrefix(u.Scheme, "ntfy+")
+	port, perr := strconv.ParseUint(cmp.Or(u.Port(), "443"), 10, 16)
+	switch {
+	case scheme != "https" && scheme != "http":
+		return noTarget
+	case u.Hostname() == "":
+		return "names no host: use https://HOST/PATH or ntfy+https://HOST/TOPIC"
+	case perr != nil || port == 0:
+		return "has a port that does not exist"
+	case u.User != nil:
+		return "has a user or a password in its address: use secret_file or secret_env"
+	case scheme == "http" && !IsLoopback(u.Hostname()):
+		return "must begin with https, because http is only for this machine"
+	case !ntfy && u.Hostname() != "ntfy.sh":
+		return ""
+	}
+	topic := u.Path[strings.LastIndex(u.Path, "/")+1:]
+	if topic == "" || len(topic) > 64 || strings.Trim(topic, topicCharacters) != "" || u.RawQuery != "" {
+		return "must end with a topic of ntfy: at most 64 letters, digits, - and _"
+	}
+	return ""
+}
+
+const topicCharacters = upperCase + "abcdefghijklmnopqrstuvwxyz0123456789-_"
+
+// IsLoopback reports whether a host is this machine.
+func IsLoopback(host string) bool {
+	a, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && a.Unmap().IsLoopback()
 }
 
 // checkSecretFile refuses relative paths, because their meaning depends on the working directory.

@@ -41,10 +41,7 @@ func (h *httpTarget) target(kind string) (Target, error) {
 	host := h.url.Hostname()
 	switch {
 	case kind == ntfyKind, host == "ntfy.sh":
-		topic := strings.Trim(path.Base(h.url.Path), "/.")
-		if topic == "" || h.url.RawQuery != "" {
-			return Target{}, fmt.Errorf("%w; an address of ntfy ends with the topic", errTarget)
-		}
+		topic := path.Base(h.url.Path)
 		h.url = h.url.ResolveReference(&url.URL{Path: "./"}) // the topic is part of the body
 		return Target{Name: "ntfy " + host, send: func(ctx context.Context, n note) (string, error) {
 			return h.post(ctx, ntfyBody(topic, n), n)

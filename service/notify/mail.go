@@ -34,14 +34,12 @@ type mailer struct {
 // mailTarget returns the target of a mail address.
 func mailTarget(p *project.Project, r config.Notify) (Target, error) {
 	m := &mailer{settings: p.Config.SMTP, trust: &tls.Config{MinVersion: tls.VersionTLS12}}
+	m.to = strings.TrimPrefix(r.To, "mailto:")
 	var err error
-	if m.to, err = address(r.To); err != nil {
-		return Target{}, err
-	}
 	switch s := &m.settings; {
 	case s.Host == "" || s.From == "":
 		return Target{}, errors.New("mail needs smtp.host and smtp.from in your configuration")
-	case s.TLS == "none" && !isLoopback(s.Host):
+	case s.TLS == "none" && !config.IsLoopback(s.Host):
 		return Target{}, errors.New(`smtp.tls = "none" is for a server on this machine alone`)
 	case s.User != "":
 		if m.password, err = s.Secret.Read(p.Dirs, "smtp.secret", getenv(p.Environ)); err != nil {
@@ -138,7 +136,7 @@ func (m *mailer) login(c *smtp.Client) error {
 	_, offered := c.Extension("AUTH")
 	methods := strings.Fields(strings.ToUpper(offered))
 	_, encrypted := c.TLSConnectionState()
-	plain := encrypted || isLoopback(m.settings.Host)
+	plain := encrypted || config.IsLoopback(m.settings.Host)
 	switch s := m.settings; {
 	case slices.Contains(methods, "SCRAM-SHA-256"):
 		return c.Auth(smtp.ScramSHA256Auth(s.User, m.password))
