@@ -109,7 +109,7 @@ func TestASignatureThatIsMissing(t *testing.T) {
 	}{
 		{2, ``, "line 2 of the anchor is not signed, although the log contains a signed checkpoint of the same number"},
 		{2, drop + `20`, "line 2 of the anchor is not signed, although the lines before and after it are"},
-		{1, drop + `10`, ""}, // the key was made later
+		{1, drop + `10`, ""}, // as if the key had been made later, so no checkpoint before it needs a signature
 		{5, ``, "line 5 of the anchor is not signed, although the log contains a signed checkpoint of the same number"},
 		{5, drop + `50`,
 			"no known key signed the newest checkpoint (50 events), although older checkpoints up to event 40 are"},

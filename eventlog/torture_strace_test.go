@@ -114,9 +114,10 @@ func (r *recorder) readTrace(lines *bufio.Scanner) error {
 	return lines.Err()
 }
 
-// readLine parses one line. A call that another call interrupts in the output counts at its end. Two kinds of calls
-// count at their start. Another process may read printed output at once, and another thread may get a closed
-// descriptor at once.
+// readLine parses one line. If another call interrupts a call in the output, strace prints the call in two parts. Such
+// a call counts at its second part. The exceptions are printed output and closed descriptors, which count at the first
+// part. Another process may read the output before the second part, and another thread may get the descriptor before
+// it.
 func (r *recorder) readLine(thread, line string) error {
 	if half, ok := strings.CutSuffix(line, " <unfinished ...>"); ok {
 		if strings.HasPrefix(half, "write(1, ") {

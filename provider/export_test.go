@@ -50,7 +50,7 @@ func (c *Conn) ReplaceInput(w *os.File) {
 	c.in = w
 }
 
-// OpenedSession returns a session that the agent was not asked for.
+// OpenedSession returns a session with this id without a request to the agent.
 func (c *Conn) OpenedSession(id string) *Session { return &Session{ID: id, conn: c} }
 
 // Unconnected returns a connection without an agent.

@@ -112,7 +112,7 @@ func TestCancel(t *testing.T) {
 func TestLastWordsAreRecorded(t *testing.T) {
 	var c *provider.Conn
 	w := &watcher{received: func(f provider.Frame) error {
-		if f.Method == "_vendor/bye" { // a slow disk: the agent has ended long before
+		if f.Method == "_vendor/bye" { // block as a slow disk does, until long after the agent's end
 			<-c.Exited()
 			for range 10_000 {
 				runtime.Gosched()

@@ -305,7 +305,7 @@ func start(t testing.TB, a provider.Agent, w *watcher, opts ...func(*provider.Op
 	return c
 }
 
-// leaves ends an agent that exits when its input ends, however long the agent takes.
+// leaves ends an agent that exits when its input ends. It waits for the exit without a limit.
 func leaves(t *testing.T, c *provider.Conn) {
 	t.Helper()
 	if err := c.End(context.Background()); err != nil {

@@ -75,8 +75,8 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// FuzzParse checks that Parse accepts exactly those objects that encoding/json accepts and that have the members of a
-// message once each. Method and id are the same.
+// FuzzParse checks that Parse accepts an object if and only if encoding/json accepts it and each member of a message
+// occurs at most once. Method and id must be the same.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{
 		`{"jsonrpc":"2.0","id":0,"method":"session/prompt","params":{"a":[1,2.5e-3,"\ud83d\ude00"]}}`,

@@ -212,7 +212,8 @@ func TestNothingLeft(t *testing.T) {
 	}
 }
 
-// TestPromptIsAwaited checks that while the writer holds a prompt, no caller learns that the prompt has not left.
+// TestPromptIsAwaited checks that no caller is told that a prompt has not left, as long as the writer may still write
+// it.
 func TestPromptIsAwaited(t *testing.T) {
 	var returned, early atomic.Bool
 	var c *provider.Conn
@@ -238,7 +239,8 @@ func TestPromptIsAwaited(t *testing.T) {
 	}
 }
 
-// TestFloodOfRequests checks that an agent that keeps asking and reads no answer is deaf.
+// TestFloodOfRequests checks an agent that keeps asking and reads no answer. Perlica must treat this agent as one that
+// has stopped reading.
 func TestFloodOfRequests(t *testing.T) {
 	w := &watcher{}
 	c := start(t, lies(`*1000000 {"jsonrpc":"2.0","id":#,"method":"fs/read_text_file","params":{}}`), w)

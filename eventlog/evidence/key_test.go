@@ -108,7 +108,7 @@ func TestKeysOthersMayRead(t *testing.T) {
 	}
 }
 
-// TestKeysWithoutAPlace puts a file where the folder should be.
+// TestKeysWithoutAPlace checks the error if the folder of the keys cannot be made, because a file is in its place.
 func TestKeysWithoutAPlace(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {

@@ -61,7 +61,7 @@ func (f fault) serveFault(s *server, c net.Conn, r *bufio.Reader) {
 	}
 	switch f.read {
 	case nothing:
-		if f.reset { // without a reset the connection may never exist
+		if f.reset { // without this wait, the reset could come before the connection exists
 			_, _ = r.Peek(1)
 		}
 		return

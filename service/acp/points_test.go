@@ -51,7 +51,7 @@ func die() {
 	select {}
 }
 
-// mortal wraps both sides of a relay's client.
+// mortal is the client's side of a relay. It kills this process when the line of the point passes.
 type mortal struct {
 	point
 	in  io.Reader

@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// The model searches exhaustively over all actions of hub, standby, backups and workers for one
-// input, in any order. Inputs do not influence each other. The model contains the two rules and the
-// generations, but no code. Tests with real servers check the code against the same promises.
+// The model searches exhaustively over all actions of hub, standby, backups and workers for one input, in any order.
+// Inputs do not influence each other. The model contains the rules of one claim for each input and of one intent in
+// each log, and the generations, but no code. Tests with real servers check the code against the same promises.
 //
 // A server has a timeline and a database. A database has the present generation with the identity
 // at its start, and the state of the input: there, queued, claimed, closed. A worker has a log,

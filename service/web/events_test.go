@@ -127,8 +127,8 @@ func (w *world) ask(dir, text string) object {
 	return w.do("POST", "/v1/inputs", object{"project": dir, "text": text, "wait": true}).want(200).object()
 }
 
-// TestCursor checks that a stream that continues at any cursor of another stream misses no event of
-// any log and repeats none. It reads from the ring or from the log.
+// TestCursor checks that a stream that continues at any cursor of another stream misses no event of any log and repeats
+// none. The server reads these events from the ring of the newest lines in memory, or from the log.
 func TestCursor(t *testing.T) {
 	t.Parallel()
 	for name, ring := range map[string]int{"ring": 0, "log": 1} {

@@ -141,7 +141,7 @@ var update = flag.Bool("update", false, "write what the SDKs read to ../streams/
 type agreed struct {
 	SHA256 string
 	Read   *read  `json:",omitempty"`
-	Why    string `json:",omitempty"` // it does not
+	Why    string `json:",omitempty"` // the reason why Perlica does not read the same as the SDK
 }
 
 // TestSDKs checks that the makers' SDKs read the same text, usage and stop reason in the same bytes. It writes their
