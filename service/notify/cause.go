@@ -43,8 +43,8 @@ var watched = []event.Type{
 	event.NotifyStarted, event.NotifySent, event.NotifyFailed,
 }
 
-// causeOf returns the cause that an event is. ok is false for an event that never makes a notification, and for an
-// event without its payload.
+// causeOf returns the cause of a notification in an event. ok is false for an event that never makes a notification,
+// and for an event without its payload.
 func causeOf(e event.Event) (c cause, ok bool) {
 	c = cause{Seq: e.Seq, ID: e.ID, Refs: e.Refs, at: e.Time, planned: strings.HasPrefix(string(e.Input), "schedule:")}
 	switch e.Type {

@@ -13,8 +13,8 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// TestCauses checks for each event whether a table with a waiting time makes a notification, and that an old event
-// makes none.
+// TestCauses checks for each event whether a table of the configuration with a waiting time makes a notification, and
+// that an old event makes none.
 func TestCauses(t *testing.T) {
 	ran := func(d time.Duration) fact.Responded { return fact.Responded{DurationMS: d.Milliseconds()} }
 	broken := func(d time.Duration) fact.Failed {

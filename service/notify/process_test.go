@@ -74,7 +74,7 @@ type counter struct {
 	keys map[string]map[string]int
 }
 
-// newCounter returns a server that handles each counted request with the function then.
+// newCounter returns a server that handles each counted request with the function "then".
 func newCounter(t *testing.T, then func(r *http.Request)) *counter {
 	c := &counter{keys: map[string]map[string]int{}}
 	c.Server = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -99,7 +99,7 @@ func (c *counter) tables() string {
 	return table("ntfy+"+c.URL+"/topic", "") + table(c.URL+"/hook", `secret_env = "SIGNING"`)
 }
 
-// check checks the number of keys, and that no key came more often than most.
+// check checks the number of keys, and that no key came more often than the parameter "most" says.
 func (c *counter) check(t *testing.T, path string, keys, most int) {
 	t.Helper()
 	c.mu.Lock()

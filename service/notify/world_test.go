@@ -174,7 +174,7 @@ type receiver struct {
 	got []request
 }
 
-// newReceiver returns a server whose replies the function reply gives, for the requests 1, 2 and so on.
+// newReceiver returns a server. The function "reply" answers its requests, which have the numbers 1, 2 and so on.
 func newReceiver(t *testing.T, reply func(n int, w http.ResponseWriter, r *http.Request)) *receiver {
 	rc := &receiver{}
 	rc.server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -20,7 +20,7 @@ import (
 // clockOff is the largest difference between this machine's clock and the hub's that causes no warning.
 const clockOff = 30 * time.Second
 
-// Checkup examines the hub and this machine's membership for 'perlica doctor'. It calls the function report with each
+// Checkup examines the hub and this machine's membership for 'perlica doctor'. It calls the function "report" with each
 // result and changes nothing. hintOf returns the remedy for an error.
 func (o Options) Checkup(ctx context.Context, hintOf func(error) string, report func(checkup.Check)) {
 	tell := func(name string, status checkup.Status, hint, format string, args ...any) {

@@ -68,8 +68,9 @@ const (
 	watchAgain = 5 * time.Second
 )
 
-// Watch calls the function see with the open questions repeatedly until ctx ends. When the hub or see fails, Watch
-// calls trouble once with the error. When the error has ended, it calls trouble once with nil.
+// Watch calls the function "see" with the open questions repeatedly until ctx ends. When the hub or this function
+// fails, Watch calls the function "trouble" once with the error. When the error has ended, it calls "trouble" once with
+// nil.
 func (l *Link) Watch(ctx context.Context, see func(context.Context, *Team, []OpenQuestion) error, trouble func(error)) {
 	ill := false
 	for {

@@ -279,7 +279,7 @@ func (p *present) wakeWaiters(id string) {
 }
 
 // awaitRequest reports whether a device has asked for the questions after the time "since". If the device has an open
-// stream, awaitRequest waits for such a request, at most for the duration within.
+// stream, awaitRequest waits for such a request, for at most the duration in the parameter "within".
 func (p *present) awaitRequest(ctx context.Context, id string, since time.Time, within time.Duration) bool {
 	late := time.NewTimer(within)
 	defer late.Stop()

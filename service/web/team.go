@@ -90,8 +90,8 @@ func (l *eventLog) copied() *workerCopy {
 	return l.copy
 }
 
-// requireOwn returns an error for a copy, because the operation needs a log of this machine. The text instead tells the
-// user a different way.
+// requireOwn returns an error for a copy, because the operation needs a log of this machine. The parameter "instead" is
+// a sentence that tells the user a different way.
 func (l *eventLog) requireOwn(instead *message.Text) error {
 	if l.copied() == nil {
 		return nil
