@@ -161,7 +161,7 @@ func TestTerminalShowsAll(t *testing.T) {
 // option that allows an action for good.
 func TestTerminalHeldKey(t *testing.T) {
 	const tooSoon = "Too soon to count"
-	hold := func(s *terminal, key string, until func(text string) bool) {
+	hold := func(t *testing.T, s *terminal, key string, until func(text string) bool) {
 		t.Helper()
 		last := time.Now()
 		for !until(s.text()) {
@@ -179,7 +179,7 @@ func TestTerminalHeldKey(t *testing.T) {
 		s.press("y")
 		s.expect("asks: Run that")
 		from := time.Now()
-		hold(s, "y", func(text string) bool {
+		hold(t, s, "y", func(text string) bool {
 			return strings.Contains(text, tooSoon) && time.Since(from) > 2*interaction.ReadTime
 		})
 		w.logged(1, "interaction.answered")
@@ -196,7 +196,7 @@ func TestTerminalHeldKey(t *testing.T) {
 		w := newWorld(t)
 		s := w.terminal(nil, "run", question)
 		s.ask("Run it")
-		hold(s, "y", func(text string) bool { return strings.Contains(text, tooSoon) })
+		hold(t, s, "y", func(text string) bool { return strings.Contains(text, tooSoon) })
 		w.logged(0, "interaction.answered")
 		s.expect(tooSoon)
 		s.press("\x1b")
@@ -210,7 +210,7 @@ func TestTerminalHeldKey(t *testing.T) {
 		s.ask("Run it")
 		s.press("1")
 		s.expect("This allows it for good")
-		hold(s, "y", func(text string) bool { return strings.Contains(text, tooSoon) })
+		hold(t, s, "y", func(text string) bool { return strings.Contains(text, tooSoon) })
 		w.logged(0, "interaction.answered")
 		s.expect("back.")
 		s.press("y")
@@ -224,7 +224,7 @@ func TestTerminalHeldKey(t *testing.T) {
 		s.finds("page 1 of [0-9]+: [^\n]*\n")
 		s.press("y")
 		s.expect("┆")
-		hold(s, "y", func(text string) bool { return strings.Contains(text, tooSoon) })
+		hold(t, s, "y", func(text string) bool { return strings.Contains(text, tooSoon) })
 		s.finds("page 2 of [0-9]+: ")
 		w.logged(0, "interaction.answered")
 		s.press("n")
