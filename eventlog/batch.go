@@ -126,7 +126,7 @@ func (w *batchWriter) tryBatch(batch []entry) (conflict int, err error) {
 		err = w.failpoint("commit")
 	}
 	if err != nil {
-		_ = w.execStatement(ctx, `ROLLBACK`) // SQLite rolls back uncommitted changes in any case
+		_ = w.execStatement(ctx, `ROLLBACK`) // an error does not matter: SQLite rolls back anyway
 		lines.End(intents.Undone)
 		return conflict, &WriteError{Op: "insert", Err: disk.Explain(err)}
 	}
@@ -430,7 +430,7 @@ func (w *batchWriter) reloadTree(h store.Hashes, size int64) error {
 			w.tree.Add(leaf)
 			w.last = leaf
 		}
-		w.tree.Nodes = nil // The log already has these nodes.
+		w.tree.Nodes = nil // Do not store these nodes, because the log already has them.
 		return nil
 	}
 	tree, err := h.Frontier(size)

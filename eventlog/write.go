@@ -55,7 +55,7 @@ func (l *Log) runJob(job func()) (ended bool) {
 	if !l.queue.isDrained() {
 		return false
 	}
-	// Close the writer's connection after the readers' connections, because that empties the write-ahead log.
+	// Close the readers' connections first. Then closeFile closes the last connection and empties the write-ahead log.
 	l.closeErr = errors.Join(l.Reader.Close(), l.batch.closeFile())
 	return true
 }

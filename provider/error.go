@@ -108,7 +108,7 @@ func (c Code) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads the output of MarshalJSON.
 func (c *Code) UnmarshalJSON(b []byte) error {
 	var n json.Number
-	err := json.Unmarshal(b, &n) // null leaves it empty
+	err := json.Unmarshal(b, &n) // null leaves n empty
 	*c = Code(n)
 	return err
 }

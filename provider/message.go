@@ -101,7 +101,7 @@ func (env *Message) parseLine(line []byte) error {
 	if err != nil {
 		return err
 	}
-	// Text follows the object. Skip alone would accept the beginning of a second object.
+	// Refuse text after the object. Skip alone would accept the beginning of a second object.
 	if d.Next() != jx.Invalid || !errors.Is(d.Skip(), io.EOF) {
 		return ErrMessage
 	}
@@ -132,7 +132,7 @@ type recognized struct {
 func recognize(object []byte) (m recognized) {
 	var protocol, result, method bool
 	d := jx.DecodeBytes(object)
-	_ = d.ObjBytes(func(d *jx.Decoder, key []byte) error { // an error ends the reading
+	_ = d.ObjBytes(func(d *jx.Decoder, key []byte) error { // ignore the error, because it only ends the reading
 		switch string(key) {
 		case "method":
 			method = true

@@ -57,7 +57,7 @@ func (p *pendingCall) waitResponse(ctx context.Context) (Message, error) {
 	switch p.method {
 	case acp.AgentMethodSessionPrompt:
 		done = nil
-	case acp.AgentMethodAuthenticate: // a person logs in, which takes any time
+	case acp.AgentMethodAuthenticate: // no time limit, because a person logs in
 	default:
 		t := time.NewTimer(c.timeout(p.method))
 		defer t.Stop()

@@ -106,7 +106,7 @@ func (c *Conn) writeLine(o *sending) error {
 		return e
 	}
 	select {
-	case <-c.gone: // recording may have taken a while
+	case <-c.gone: // the connection may have ended while the line was recorded
 		return c.Err()
 	default:
 	}

@@ -298,7 +298,7 @@ func (b *Bridge) closeOrphans(ctx context.Context) error {
 	seen := map[event.InteractionID]bool{}
 	sent := map[fact.Peer]map[event.InteractionID]bool{}
 	var events []event.Event
-	for i := len(cards) - 1; i >= 0; i-- { // the last part has the options
+	for i := len(cards) - 1; i >= 0; i-- { // begin with the last part, because it has the options
 		k := cards[i]
 		if b.isTeamQuestion(k.Question) { // the worker still waits for an answer
 			continue

@@ -109,7 +109,7 @@ func (p *Projects) Live(ctx context.Context) (l Live, err error) {
 		if err != nil && i == 0 {
 			return l, err
 		}
-		// The other projects are still listed.
+		// List the other projects even if one cannot be read.
 		if err != nil {
 			l.Projects = append(l.Projects, fmt.Sprintf("%s: cannot be read: %v", s.name, err))
 			continue

@@ -248,7 +248,7 @@ func Append(path string, c evidence.Checkpoint, lock func(write func() error) er
 	if err := f.Sync(); err != nil {
 		return err
 	}
-	if fresh { // The name must survive a power failure, too.
+	if fresh { // Sync the folder, because the file's name must survive a power failure, too.
 		return disk.SyncDir(filepath.Dir(name))
 	}
 	return nil

@@ -35,7 +35,7 @@ func NewScratch(dir string) (*Scratch, error) {
 		_, gone := os.Lstat(own)
 		switch {
 		case err != nil && gone == nil:
-			s.lock = nil // Without locks, sweepScratch does not remove the folder.
+			s.lock = nil // The disk has no locks, so sweepScratch does not remove the folder.
 			return s, nil
 		case held && gone == nil:
 			return s, nil

@@ -105,7 +105,7 @@ func parseKeys(text string) (*Keys, error) {
 		word, value, _ := strings.Cut(line, " ")
 		b, err := base64.StdEncoding.Strict().DecodeString(value)
 		switch {
-		case err != nil || len(b) != ed25519.SeedSize: // A seed and a public key have the same length.
+		case err != nil || len(b) != ed25519.SeedSize: // Public keys are as long as seeds.
 			return nil, fmt.Errorf("line %d holds no key", i+2)
 		case word == "private" && k.private == nil:
 			k.private = ed25519.NewKeyFromSeed(b)
@@ -141,7 +141,7 @@ func MakeKeys(dir string) (*Keys, error) {
 	if err := k.generatePair(); err != nil {
 		return nil, err
 	}
-	err = writeKeys(dir, k, os.Link) // os.Link fails if the file exists.
+	err = writeKeys(dir, k, os.Link) // os.Link fails if another process made the file first.
 	if errors.Is(err, fs.ErrExist) {
 		return ReadKeys(dir)
 	}

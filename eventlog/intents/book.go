@@ -220,7 +220,7 @@ func (e *Entry) End(state byte) {
 		return
 	}
 	for i := range e.lines {
-		_, _ = e.f.WriteAt([]byte{state}, e.at+int64(i)*lineBytes+stateAt) // Only verification needs the state.
+		_, _ = e.f.WriteAt([]byte{state}, e.at+int64(i)*lineBytes+stateAt) // An error only affects verification.
 	}
 	_ = e.f.Close() // Sync has already returned any error
 }

@@ -100,7 +100,7 @@ func (k key) isSet(s string) bool {
 		end--
 	}
 	if end == k.start {
-		i := strings.LastIndexByte(s[max(0, end-80):end], ' ') // config set //host/:_authToken
+		i := strings.LastIndexByte(s[max(0, end-80):end], ' ') // for example, config set //host/:_authToken
 		if i < 0 || !strings.HasSuffix(s[:end], "/:") {
 			return false
 		}
@@ -138,7 +138,7 @@ func nameBefore(s string, p int) (k key) {
 	for start > 0 && end-start <= 128 && inName(s[start-1]) {
 		start--
 	}
-	for end > start && s[end-1] == '.' { // password.....: in tables
+	for end > start && s[end-1] == '.' { // leave out the dots in tables: password.....: VALUE
 		end--
 	}
 	// Leave out the n of an escaped newline, because it does not belong to the name.

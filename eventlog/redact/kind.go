@@ -106,7 +106,7 @@ func parts(s string, at int, shape string) int {
 	}
 	switch {
 	case open:
-		for s[at-1] == '.' || s[at-1] == '=' && s[at-2] == '.' { // the end of a sentence
+		for s[at-1] == '.' || s[at-1] == '=' && s[at-2] == '.' { // leave out the dot at the end of a sentence
 			at--
 		}
 		return continued(s, at)

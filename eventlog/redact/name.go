@@ -95,7 +95,7 @@ func nameOf(name string) naming {
 	}
 	switch {
 	case last == "pwd":
-		return is(name != "PWD" && name != "OLDPWD") // PWD is the shell's working directory.
+		return is(name != "PWD" && name != "OLDPWD") // PWD and OLDPWD are folders of the shell.
 	case last == "pass" && before != "":
 		if slices.Contains(passOwners, before) {
 			return secretName

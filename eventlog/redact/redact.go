@@ -32,7 +32,7 @@ const (
 // returned unchanged. A text loses its colours if they divide a secret.
 func Text(s string) string {
 	t := &text{s: s}
-	for range maxPass { // the second pass rarely changes the text
+	for range maxPass { // usually the second pass changes nothing, which ends the loop
 		if !t.maskPass() {
 			return t.s
 		}

@@ -116,7 +116,7 @@ func (sc *scanner) tripleQuoted(q, n int) (from, to int, ok bool) {
 	}
 	to = from + i
 	inString := n > 0 || sc.isJSON(q)
-	for j := from; inString && j < to; j++ { // a surrounding string ends before to
+	for j := from; inString && j < to; j++ { // a surrounding string may end before the offset "to"
 		if s[j] == '\n' || s[j] == '"' && backslashes(s, j) < max(n, 1) {
 			return 0, 0, false
 		}

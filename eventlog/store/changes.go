@@ -122,7 +122,7 @@ func (c *Changes) Close() error {
 		c.folders.closeWatch()
 	}
 	if c.stmt != nil {
-		_ = c.stmt.Close() // Closing the connection closes the statement.
+		_ = c.stmt.Close() // Ignore the error, because closing the connection closes the statement.
 	}
 	return c.conn.Close()
 }

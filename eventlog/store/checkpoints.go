@@ -69,7 +69,7 @@ func (r *Reader) Origin(ctx context.Context) (string, error) {
 	var id string
 	err := r.db.GetContext(ctx, &id, `SELECT event_id FROM events WHERE seq = 1`)
 	if errors.Is(err, sql.ErrNoRows) {
-		c, ok, err := r.LastCheckpoint(ctx, 0) // A part of a log may not have the first event.
+		c, ok, err := r.LastCheckpoint(ctx, 0) // The first event may be absent, so ask a checkpoint.
 		if err != nil || !ok {
 			return "", err
 		}

@@ -146,7 +146,7 @@ func (r *Reader) checkUncalled(ctx context.Context, id event.InputID) error {
 		return disk.Explain(err)
 	}
 	for _, run := range runs {
-		if run.Type == event.ProviderError { // The agent may have failed before the intent.
+		if run.Type == event.ProviderError { // a run that failed before its intent was not called
 			var seq event.Seq
 			err := r.db.GetContext(ctx, &seq, `
 				SELECT coalesce(max(seq), 0)

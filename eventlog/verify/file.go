@@ -156,7 +156,7 @@ func (f *file) addAnchors(anchors []anchor.Line) {
 // rows are missing, all of them are one stretch, however many there are.
 func (f *file) Next(context.Context) (func(*Block) error, error) {
 	first := f.next
-	if first > max(f.size, min(f.covered, 1)) { // An empty log with checkpoints has one stretch, too.
+	if first > max(f.size, min(f.covered, 1)) { // read one stretch of an empty log, too, for its checkpoints
 		return nil, io.EOF
 	}
 	last, hole, there := min((first-1)/blockEvents*blockEvents+blockEvents, f.size), false, f.size+1

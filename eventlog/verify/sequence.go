@@ -210,7 +210,7 @@ func (v *verification) reportTwice(r *row) {
 	}
 	f := NewFinding(r.Seq, Reordered, eventLate.With(r.Seq, v.tree.Size))
 	if i := slices.IndexFunc(v.rep.Findings, func(f Finding) bool { return f.Seq == r.Seq && f.Kind == Deleted }); i >= 0 {
-		v.rep.Findings[i] = f // the event had been reported as missing
+		v.rep.Findings[i] = f // replace the finding that this event is missing
 		return
 	}
 	v.report(f)

@@ -106,7 +106,7 @@ func (c *Conn) Refuse(id json.RawMessage, e *Error) {
 	if id == nil {
 		id = json.RawMessage("null")
 	}
-	_ = c.Send(Message{ID: id, Error: Encode(e)}) // Serve ends if the client has gone
+	_ = c.Send(Message{ID: id, Error: Encode(e)}) // ignore the error, because Serve ends if the client has gone
 }
 
 // Send sends a message.

@@ -114,7 +114,7 @@ type proc struct {
 	buf []byte // the buffer of readFile
 }
 
-const procRoot = 1 // the inode of its root
+const procRoot = 1 // the inode of the root of a real /proc
 
 func openProc() *proc {
 	fd, err := unix.Open("/proc", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)

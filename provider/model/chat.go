@@ -191,7 +191,7 @@ func (r *chatReader) readEvent(e event) (out []piece, err error) {
 		return nil, failureOr(e.data)
 	}
 	for _, c := range v.Choices {
-		if c.Index.n != 0 { // only one answer was requested
+		if c.Index.n != 0 { // ignore further answers, because only one was requested
 			continue
 		}
 		out = append(out, r.messagePieces(c.Delta, c.Delta.Content.text+c.Text+c.Delta.Refusal,

@@ -278,7 +278,7 @@ func (r *run) passPiece(p piece) {
 		r.files = append(r.files, cmp.Or(p.file.mime, p.file.uri))
 		r.agent.sendUpdate(r.session.id, object{"sessionUpdate": kind, "content": p.file.content()})
 	case usagePiece:
-		if p.usage.known && p.usage.input+p.usage.output > 0 || !r.use.known { // keep a report with numbers
+		if p.usage.known && p.usage.input+p.usage.output > 0 || !r.use.known { // no numbers: keep the earlier report
 			r.use = p.usage
 		}
 	case toolPiece:
@@ -361,5 +361,5 @@ func (a *agent) receivedEnd(session string, err error) {
 	if err != nil && !errors.Is(err, io.EOF) {
 		end["error"] = a.hidden().text(err.Error())
 	}
-	_ = a.sendReceived(end) // Serve ends if the client has gone
+	_ = a.sendReceived(end) // ignore the error, because Serve ends if the client has gone
 }

@@ -83,7 +83,7 @@ func (x *exchange) sendOnce(ctx context.Context) (*http.Response, error) {
 	}
 	req.ContentLength, req.GetBody, req.Close = int64(len(x.body)), nil, true
 	for _, f := range x.header {
-		if f.Name != "Connection" && f.Name != "Content-Length" { // the transport writes these two
+		if f.Name != "Connection" && f.Name != "Content-Length" { // the transport itself writes these two
 			req.Header.Set(f.Name, f.Value)
 		}
 	}

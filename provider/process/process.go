@@ -438,7 +438,7 @@ func Marked(agent, limit string) []string {
 // markedEnv returns the child's environment with one mark, the permission mode and the correct PWD. The mark
 // follows the marks of the Perlica processes above this one.
 func markedEnv(spec Spec, mark string) []string {
-	env := append([]string(nil), spec.Env...) // os/exec passes the last of several variables with one name
+	env := append([]string(nil), spec.Env...) // os/exec passes the last variable of a name, so those added below count
 	if above := os.Getenv(agentMark); above != "" {
 		mark = above + "/" + mark
 	}

@@ -71,7 +71,7 @@ func (t *tally) add(c Connection) {
 		return
 	}
 	if _, ok := t.rest[k]; !ok && len(t.rest) >= maxKinds {
-		k = kind{refused: c.Refused} // the sum of all other hosts
+		k = kind{refused: c.Refused} // too many sums: add it to the sum of all other hosts
 	}
 	sum := t.rest[k]
 	t.rest[k] = Connection{Host: k.host, Port: k.port, Sent: sum.Sent + c.Sent, Received: sum.Received + c.Received,

@@ -46,5 +46,5 @@ func (r *relay) declined(f provider.Frame) bool {
 }
 
 func (r *relay) declineForm(f provider.Frame) {
-	_ = r.conn.Carry(resultLine(f.ID, map[string]string{"action": "decline"})) // an error: the agent has ended
+	_ = r.conn.Carry(resultLine(f.ID, map[string]string{"action": "decline"})) // an error means that the agent has ended
 }

@@ -221,7 +221,7 @@ func (c *Channel) inbound(list []message) (in []channel.Inbound) {
 		one := channel.Inbound{
 			ID: m.GUID, Chat: strconv.FormatInt(m.Chat, 10), Contact: m.Sender, Name: m.SenderName,
 			ReplyTo: cmp.Or(m.ReplyTo, m.Thread),
-			Text:    strings.TrimSpace(strings.ReplaceAll(m.Text, "\ufffc", "")), // the placeholder of a file
+			Text:    strings.TrimSpace(strings.ReplaceAll(m.Text, "\ufffc", "")), // without the placeholders of files
 			Sent:    m.Created, Own: m.FromMe || c.isMine(m.GUID),
 		}
 		one.ID = nameOf(m.GUID, m.ID)

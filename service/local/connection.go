@@ -55,7 +55,7 @@ func (c *Channel) acceptPhones() {
 			return
 		}
 		if err != nil {
-			time.Sleep(50 * time.Millisecond) // too many open files
+			time.Sleep(50 * time.Millisecond) // wait, because too many files may be open
 			continue
 		}
 		p := &phone{conn: conn, gone: make(chan struct{})}

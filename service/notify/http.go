@@ -42,7 +42,7 @@ func (h *httpTarget) target(kind string) (Target, error) {
 	switch {
 	case kind == ntfyKind, host == "ntfy.sh":
 		topic := path.Base(h.url.Path)
-		h.url = h.url.ResolveReference(&url.URL{Path: "./"}) // the topic is part of the body
+		h.url = h.url.ResolveReference(&url.URL{Path: "./"}) // without the topic, which is part of the body
 		return Target{Name: "ntfy " + host, send: func(ctx context.Context, n note) (string, error) {
 			return h.post(ctx, ntfyBody(topic, n), n)
 		}}, nil

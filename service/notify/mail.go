@@ -28,7 +28,7 @@ type mailer struct {
 	settings config.SMTP
 	password string
 	from, to string
-	trust    *tls.Config // of the system, unless a test replaces it
+	trust    *tls.Config // the certificates of the system, unless a test replaces them
 }
 
 // mailTarget returns the target of a mail address.

@@ -137,7 +137,7 @@ func sessionName(ctx context.Context, log *store.Reader, id event.SessionID) (st
 	if !ok || err != nil {
 		return short, err
 	}
-	f, err := fact.Decode[fact.SessionRenamed](named) // SessionCreated has the same field Name
+	f, err := fact.Decode[fact.SessionRenamed](named) // also decodes SessionCreated, which has the same field
 	if err != nil {
 		return short, nil
 	}

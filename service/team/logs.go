@@ -31,7 +31,7 @@ func (t *Team) Logs(ctx context.Context) ([]*hub.CopyReader, error) {
 	logs, err := hub.CopyReaders(ctx, t.Hub, t.views)
 	return slices.DeleteFunc(logs, func(l *hub.CopyReader) bool {
 		_, pinned := t.member(l.Worker)
-		return !pinned || hub.CheckName(l.Worker) != nil // the name becomes part of a file's name
+		return !pinned || hub.CheckName(l.Worker) != nil // omit bad names: a name becomes part of a file name
 	}), err
 }
 

@@ -147,7 +147,7 @@ func (c *Channel) answerPresses(ctx context.Context, offset int64) (release func
 	wg.Go(func() {
 		for _, p := range taken {
 			params := map[string]string{"callback_query_id": p.id}
-			var refused *channel.RejectedError // too old, which is fine
+			var refused *channel.RejectedError // the press is too old, which does no harm
 			if err := c.callMethod(ctx, "answerCallbackQuery", params, nil); err != nil && !errors.As(err, &refused) {
 				left = append(left, p)
 			}

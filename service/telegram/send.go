@@ -50,7 +50,7 @@ func (c *Channel) Edit(ctx context.Context, id string, m channel.Outbound) error
 	}
 	o.Message = number
 	if o.Keyboard == nil {
-		o.Keyboard = &keyboard{Rows: [][]button{}} // removed buttons must not be pressed
+		o.Keyboard = &keyboard{Rows: [][]button{}} // remove earlier buttons, so that nobody presses them
 	}
 	_, err = c.formatted(ctx, o, "editMessageText")
 	if said(err, "message is not modified") {
@@ -130,7 +130,7 @@ func (c *Channel) Typing(ctx context.Context, chat string) error {
 		Thread int64  `json:"message_thread_id,omitempty"`
 		Action string `json:"action"`
 	}{Action: "typing"}
-	params.Chat, params.Thread, _ = place(chat) // the server refuses an invalid chat
+	params.Chat, params.Thread, _ = place(chat) // ignore the error, because the server refuses an invalid chat
 	return c.callMethod(ctx, "sendChatAction", params, nil)
 }
 

@@ -42,7 +42,7 @@ func (s *Server) pairing(w http.ResponseWriter, r *request) error {
 	if err := r.decode(&body); err != nil {
 		return err
 	}
-	// A browser adds members to a key that are not needed.
+	// Ignore unknown members, because a browser adds some to a key.
 	var key device.JWK
 	if err := strict.Unmarshal(body.Key, &key); err != nil {
 		return badRequest.problem(badKey)

@@ -286,7 +286,7 @@ func (c *Channel) number(cursor string) int64 {
 func (c *Channel) acceptUpTo(upTo int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for len(c.waiting) > 0 && c.waiting[0].number <= upTo { // waiting is in order
+	for len(c.waiting) > 0 && c.waiting[0].number <= upTo { // waiting is in the order of the numbers
 		close(c.waiting[0].taken)
 		c.waiting = c.waiting[1:]
 	}

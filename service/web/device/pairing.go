@@ -194,7 +194,7 @@ func newWord() string {
 	var w strings.Builder
 	for w.Len() < 6 {
 		_, _ = rand.Read(b)          // rand.Read never fails
-		if n := int(b[0]); n < 210 { // all syllables are equally likely
+		if n := int(b[0]); n < 210 { // so that all 70 syllables are equally likely
 			w.WriteByte(consonants[n%14])
 			w.WriteByte(vowels[n/14%5])
 		}

@@ -78,7 +78,7 @@ func (s *state) applyEvent(e event.Event) {
 		on(e, func(f fact.WebPairingAttempted) {
 			if f.Pairing == s.pairing.ID {
 				s.pairing.attempts++
-				if s.pairing.handle == nil { // the first one counts
+				if s.pairing.handle == nil { // only the first use of the code counts
 					s.pairing.handle = f.Handle
 				}
 			}
