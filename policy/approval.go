@@ -10,7 +10,7 @@ import (
 	"github.com/perlica/perlica/policy/shell"
 )
 
-// Scope is the range of a standing approval.
+// Scope says for which sessions a standing approval holds.
 type Scope string
 
 const (
@@ -36,8 +36,8 @@ type Approval struct {
 	Kind string `json:"kind,omitempty"` // ACP tool kind; empty means any kind
 	Dir  string `json:"dir,omitempty"`  // starting directory of the command; empty means any directory
 
-	// Agent is the agent's program and its arguments; empty means any agent. LeadsTo is the file that Path named after
-	// all symbolic links when the person answered. Empty means Path itself.
+	// Agent is the agent's program and its arguments; empty means any agent. LeadsTo is the target of Path, after
+	// all symbolic links, at the time of the answer. Empty means that Path was no link.
 	Agent   string `json:"agent,omitempty"`
 	LeadsTo string `json:"leads_to,omitempty"`
 	// Settings are the other fields of the request that can change the action, such as env.PATH=/bin, one a line. A yes
@@ -125,8 +125,8 @@ func (a Approval) matchesSubject(r Request, as assessment) bool {
 	return a.Effect == Deny && a.Kind != ""
 }
 
-// samePaths reports whether the request names the file of the approval. A yes requires that the request names no other
-// file, uses the same path, and that the path still leads to the same target. For a no, any path to the file is enough.
+// samePaths reports whether the request names the file of the approval. A yes covers only a request that names this
+// file alone, by the same path, while the path still leads to the same target. A no covers every path to the file.
 func (a Approval) samePaths(r Request) bool {
 	leads := a.LeadsTo
 	if leads == "" {
@@ -174,7 +174,8 @@ func (a Approval) likePattern(r Request, as assessment) bool {
 	return covering([]compiled{{pattern: p}}, r) != nil
 }
 
-// startDirs returns the directories in which the commands of a request start. It drops repeated neighbours.
+// startDirs returns the directories in which the commands of a request start. Equal directories in a row appear
+// only once.
 func startDirs(r Request) []string {
 	var dirs []string
 	for _, c := range r.Commands {
@@ -232,7 +233,8 @@ func approvalFor(r Request) (Approval, bool) {
 	return a, ok
 }
 
-// visible returns the whole text on one line, with harmless signs in place of control characters.
+// visible returns the whole text on one line. Line ends and control characters become visible signs, so that they
+// cannot change the terminal.
 func visible(s string) string {
 	var b strings.Builder
 	for line := range strings.SplitSeq(s, "\n") {

@@ -198,8 +198,8 @@ func readsInside(r Request) bool {
 	})
 }
 
-// firstMatching returns the first matching rule with the effect e, which is deny or ask. If an unknown word leaves open
-// whether a deny or ask rule matches, the rule counts as an ask rule.
+// firstMatching returns the first matching rule with the effect e, which is deny or ask. An unknown word of a
+// command may leave open whether a rule matches. Then even a deny rule only asks.
 func (p *Policy) firstMatching(e Effect, r Request, a assessment) *Rule {
 	for i := range p.rules {
 		c := &p.rules[i]
@@ -353,7 +353,7 @@ func (a assessment) mentions(p *shell.Pattern, at shell.Place) shell.Answer {
 		best = max(best, p.MatchLoose(call, at))
 	}
 	for _, call := range a.guesses {
-		if p.MatchLoose(call, at) == shell.Yes { // the text may not be a command at all, so Maybe does not count
+		if p.MatchLoose(call, at) == shell.Yes { // perhaps the text is no command, so only a certain match counts
 			best = shell.Yes
 		}
 	}

@@ -70,8 +70,8 @@ func (r *reader) widens(name, value string, known role) (always, besideCommand b
 	return false, false
 }
 
-// isOff reports whether the value switches off the field with the name plain. In a field with a user or a group, 0
-// means root.
+// isOff reports whether the value switches off a field. The parameter "plain" is the field's name, as plainName
+// returns it. In a field with a user or a group, 0 means root.
 func isOff(plain, value string) bool {
 	if value == "0" {
 		id := func(end string) bool { return strings.HasSuffix(plain, end) }
@@ -83,9 +83,10 @@ func isOff(plain, value string) bool {
 // naming are endings of field names. The value of such a field is the name of a tool or of an action.
 var naming = strings.Fields(`tool toolname function functionname method action operation op verb`)
 
-// These lists have words from the names of tools and from titles. A word of gravest always means a grave action. A word
-// of graver means a grave action only if no word of reading stands in the same name: get_release and list_runs are
-// harmless. A word of changing means a grave action only together with a word of guarded.
+// These lists have words from the names of tools and from titles. A word of gravest always means a grave action. A
+// word of graver means a grave action unless the same name has a word of reading: merge_branch is grave, and
+// get_release is harmless. A word of changing means a grave action only together with a word of guarded:
+// create_token is grave, and create_page is harmless.
 var (
 	gravest = strings.Fields(`delete del remove drop destroy erase purge wipe truncate nuke unlink rm rmdir trash
 		uninstall revoke
@@ -150,8 +151,8 @@ func separated(text string) string {
 	return b.String()
 }
 
-// judgeName judges a field that may contain the name of the tool's action. isName says that the field certainly does;
-// otherwise the ending of its own name decides.
+// judgeName judges a field that may contain the name of the tool's action. If isName is true, the field certainly
+// contains it. Otherwise the ending of the field's name decides, such as "tool".
 func (r *reader) judgeName(name, value string, isName bool) {
 	plain := plainName(name[strings.LastIndexByte(name, '.')+1:])
 	if value == "true" && slices.Contains(gravest[:9], plain) {

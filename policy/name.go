@@ -32,8 +32,8 @@ const (
 	input // an object with more fields, a patch, or the standard input of a command
 )
 
-// general maps the names of fields that have one meaning for every agent. The keys are names as plainName returns them.
-// byKind maps the names that have a meaning only for some kinds of tools.
+// general maps the names of fields that have one meaning for every agent. The keys are names as plainName returns
+// them.
 var general = sync.OnceValue(func() map[string]role {
 	return table(map[role]string{
 		inert: `description explanation reason justification purpose timeout timeoutms timeoutseconds
@@ -116,7 +116,7 @@ func table(lists map[role]string) map[string]role {
 	return out
 }
 
-// plainName returns a name in small letters, without underscores, hyphens, spaces and dots.
+// plainName returns a name in lower case, without underscores, hyphens, spaces and dots.
 func plainName(name string) string {
 	return strings.Map(func(c rune) rune {
 		switch c {

@@ -39,9 +39,9 @@ func (r *reader) readPatch(name, s string) {
 // addPatchedPaths adds the files that patches name. It runs after all other paths are known.
 func (r *reader) addPatchedPaths() {
 	others := slices.Clone(r.paths)
-	// A patch may write an absolute path without its first slash. If the call also names this absolute path, and the
-	// path lies in the working directory, the patch means the absolute path. Otherwise the path is relative to the
-	// working directory.
+	// A patch may write an absolute path without its first slash. If the call also names the path with its slash,
+	// and this path lies in the working directory, the patch means this absolute path. Otherwise the path is
+	// relative to the working directory.
 	meant := func(p string) string {
 		full := "/" + p
 		if !filepath.IsLocal(p) || !slices.Contains(others, full) ||

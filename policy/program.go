@@ -30,9 +30,10 @@ func (p *Policy) DecideWith(r Request, m Mode, ruling Ruling) Decision {
 	return ruled
 }
 
-// programMayAllow reports whether a policy program may turn this decision into a yes. The request must be readable, and
-// the agent's sandbox must permit it. The program cannot overrule an ask rule, because a person wrote the rule. In the
-// tier AlwaysAsked, a program may allow only commands that a rule could name. d.Allow has these rules.
+// programMayAllow reports whether a policy program may turn this decision into a yes. The request must be readable,
+// and the agent's sandbox must permit it. The program cannot overrule an ask rule, because a person wrote the rule.
+// If the tier is AlwaysAsked, a program may allow only a request that new rules could also allow. Then d.Allow is
+// not empty.
 func (d Decision) programMayAllow(r Request, a assessment) bool {
 	switch {
 	case d.Effect != Ask, d.By == ByRule, d.By == ByStanding:

@@ -24,7 +24,7 @@ type Request struct {
 
 	Paths   []string // every named file and directory, absolute
 	Removes []string // the paths that the call removes, whatever its kind
-	Changes bool     // the call has the text of a change of a file, whatever its kind
+	Changes bool     // the call contains text to write into a file, whatever its kind
 
 	Fields []Field // the other fields of the call
 	// Guesses are texts that may be commands. They may lead to a no or a question, and never to a yes.
@@ -143,8 +143,8 @@ func (r Request) pathVerdict(p string) shell.Verdict {
 	return there.Change(kind, p, real)
 }
 
-// writes reports whether the tool itself changes or removes the file p. The commands of the request are judged
-// elsewhere, by their text.
+// writes reports whether the tool itself changes or removes the file p. The commands of the request do not matter
+// here, because package shell judges their text.
 func (r Request) writes(p string) bool {
 	return r.Changes || slices.Contains([]string{"edit", "delete", "move"}, r.Kind) || slices.Contains(r.Removes, p)
 }

@@ -145,7 +145,8 @@ func globFits(glob, p string, at shell.Place, resolved bool) bool {
 	}
 	if resolved {
 		if !shell.HasMeta(rest) {
-			// The last name of the glob has no wildcard, so it may be a link, too.
+			// Without a wildcard, the whole glob is a path. Its last name may be a link, too, so realPath resolves
+			// it.
 			base, rest = filepath.Join(base, filepath.FromSlash(shell.Unescape(rest))), "."
 		}
 		var ok bool

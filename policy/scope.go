@@ -110,7 +110,7 @@ func (r *reader) joinArgs(s *scope) {
 	}
 	c := &s.commands[0]
 	if joined := strings.Join(s.args, " "); strings.ContainsAny(joined, ";|&$`<>\n") {
-		// Some tools join the words and pass them to a shell without quotes.
+		// Some tools join the words and pass them to a shell without quotes, so the joined text may be the command.
 		r.guesses = append(r.guesses, shell.Command{Text: c.String() + " " + joined})
 	}
 	switch {

@@ -19,8 +19,8 @@ var (
 	detail = lazily(`(?s)^(.*?) ?\[(in|current working directory) ([^\]]*)\](?: \(.*\))?(?: \[background\])?$`)
 )
 
-// takeTitle takes the command from the title of a call without a command. It does so only for the agents in titles. For
-// other agents, and if the title is cut, the title is only a guess.
+// takeTitle takes the command from the title of a call without a command. It does so only for the agents in titles.
+// For other agents, and for a cut title, it records the title only as a guess.
 func (r *reader) takeTitle() {
 	title := strings.TrimSpace(r.call.Title)
 	if titles[cmp.Or(r.call.Agent, r.call.Provider)] {

@@ -28,7 +28,8 @@ type Diff struct{ Path, Old, New string }
 type Reading struct {
 	// Request has all fields except Agent, Session and Options, which the caller sets.
 	Request Request
-	// Bodies are the texts that the input adds to a file or removes from it and that the diffs of the call do not have.
+	// Bodies are texts in the input that the call adds to a file or removes from it. They do not repeat the call's
+	// diffs.
 	Bodies []Diff
 }
 

@@ -43,13 +43,14 @@ func (r *reader) absolute(p string) string {
 		}
 		p = filepath.Join(r.place.Home, p[1:])
 	case strings.HasPrefix(p, "~"):
-		// This is the home of another user, such as ~bob. It is assumed to lie below /home.
+		// For another user's home, such as ~bob, assume the usual folder below /home.
 		return filepath.Join("/home", p[1:])
 	case strings.HasPrefix(p, "$HOME/") || strings.HasPrefix(p, "${HOME}/"):
 		_, rest, _ := strings.Cut(p, "/")
 		p = filepath.Join(r.place.Home, rest)
 	case !filepath.IsAbs(p) && r.place.Dir != "":
-		// filepath.Join would remove the name before "..". If this name is a link, ".." leads elsewhere.
+		// Keep "..": if the name before it is a link, ".." leads elsewhere, and filepath.Join would remove both
+		// names.
 		p = strings.TrimRight(r.place.Dir, "/") + string(filepath.Separator) + strings.TrimPrefix(p, "./")
 		if !strings.Contains(p, "..") {
 			p = filepath.Clean(p)
@@ -110,7 +111,7 @@ func (r *reader) addOneGlob(pattern string) {
 		return
 	}
 	base, _ := doublestar.SplitPattern(filepath.ToSlash(pattern))
-	// A pattern such as x/**/../../y may leave x, the directory before its first wildcard.
+	// With "..", a pattern such as x/**/../../y may leave the directory x before the first wildcard.
 	if i := strings.Index(pattern, ".."); i >= 0 && i >= len(base) {
 		base = filepath.Join(base, strings.Repeat("../", strings.Count(pattern, "..")))
 	}

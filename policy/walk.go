@@ -85,7 +85,8 @@ func (r *reader) readInput(raw json.RawMessage) {
 
 func (r *reader) scope() *scope { return r.scopes[len(r.scopes)-1] }
 
-// readObject reads the members of an object. An inner member is named with the names of its objects, as in env.PATH.
+// readObject reads the members of an object. The name of an inner member begins with the names of its objects, as
+// in env.PATH.
 func (r *reader) readObject(name string, list []member, depth int) {
 	hands := slices.ContainsFunc(list, func(m member) bool { return slices.Contains(handed, plainName(m.name)) })
 	for _, m := range list {

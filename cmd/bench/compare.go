@@ -56,8 +56,8 @@ func cpus(ours, bare *side, promise string) {
 	ratio("  processor time", ours.cpuTime(), bare.cpuTime(), "µs", promise)
 }
 
-// barePragmas are the log's own pragmas. The driver sets pragmas in alphabetical order. The empty SQL comment puts
-// page_size before journal_mode, where it is needed.
+// barePragmas are the log's own pragmas. SQLite needs page_size before journal_mode, and the driver sorts the
+// pragmas. The empty SQL comment puts page_size first.
 const barePragmas = "?_pragma=busy_timeout(10000)&_pragma=/**/page_size(8192)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)" +
 	"&_pragma=wal_autocheckpoint(1000)&_txlock=immediate"
 

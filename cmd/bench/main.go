@@ -40,8 +40,8 @@ var comparisons = []comparison{
 	{"million", "3 minutes and 4 GB", million},
 }
 
-// parts are the processes that a comparison starts in addition to Perlica. This program becomes one of them if its
-// first argument is the name of this process.
+// parts are the processes that a comparison starts in addition to Perlica. This program runs as one of them if its
+// first argument is the key of that process in the map.
 var parts = map[string]func(args []string){
 	"agent": func([]string) { agent() },
 	"predictable": func([]string) {
@@ -134,9 +134,8 @@ func main() {
 	}
 }
 
-// runInProcess runs one comparison in a new process. Perlica treats each program that is started by a process with an
-// agent like a program of the agent. A process of its own for each comparison keeps this from affecting the next
-// comparison.
+// runInProcess runs one comparison in a new process. After a process has started an agent, Perlica treats every
+// program of this process like a program of the agent. So each comparison needs a new process.
 func runInProcess(name string) {
 	var args []string
 	flag.Visit(func(f *flag.Flag) { args = append(args, "-"+f.Name+"="+f.Value.String()) })

@@ -184,7 +184,7 @@ func prompts(dir string, _ options) {
 		all, commit := barePrompt(bare)
 		theirs, commits = append(theirs, all), append(commits, commit)
 	}
-	// The time of the run's last event is the time before its commit. The time of one commit is added.
+	// The run's last event has the time before its commit, so the time of one commit is added.
 	ratio("an empty prompt, durable both ways", ms(median(ours)+median(commits)), ms(median(theirs)), "ms", "at most 1.25")
 }
 

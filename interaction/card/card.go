@@ -200,8 +200,8 @@ func paths(s interaction.Subject) []string {
 
 const ordinary = "ordinary"
 
-// addTier adds the policy's tier, which is its class for the request, such as "always-asked". It also adds the reason
-// for asking a person and the word that the person must type, if any.
+// addTier adds the policy's tier for the request, such as "always-asked". It also adds the reason for asking a
+// person and the word that the person must type, if any.
 func (l *layout) addTier() {
 	s := l.q.Subject
 	tone, words := Plain, l.word(strings.ReplaceAll(Line(s.Tier, 16), "-", " "))

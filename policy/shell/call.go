@@ -75,8 +75,8 @@ func (w *walker) judgeWords(fs []field, st *state, in flow) flow {
 	return out
 }
 
-// judgeNamed judges the program and every function with the name in fs. The shell may call any of them, because
-// branches and subshells decide which functions exist.
+// judgeNamed judges the program that the first word of fs names, and every function of this name. The shell may
+// call any of them, because branches and subshells decide which functions exist.
 func (w *walker) judgeNamed(fs []field, st *state, in, out flow) flow {
 	name := commandName(fs[0])
 	if len(w.funcs[fs[0].text]) == 0 {
@@ -119,7 +119,7 @@ func (w *walker) judgeNamed(fs []field, st *state, in, out flow) flow {
 }
 
 // commandName returns the name of the program in the first word of a command, without its directory. The name is in
-// small letters, because some file systems find rm under the name RM.
+// lower case, because some file systems find rm under the name RM.
 func commandName(f field) string {
 	name := strings.ToLower(path.Base(strings.ReplaceAll(f.text, `\`, "/")))
 	return strings.TrimPrefix(strings.TrimSuffix(name, ".exe"), "=") // zsh finds =rm
@@ -184,7 +184,8 @@ func (w *walker) prints(name string, fs []field, st *state) (flow, bool) {
 	switch name {
 	case "echo", "printf":
 		out := printed(name, fs[1:])
-		// printf repeats its format for further words, so the number of words matters.
+		// Without brace expansion, printf gets fewer words. It repeats its format for further words, so its output
+		// may then differ.
 		if plain := printed(name, unspread(fs[1:])); name == "printf" && st.nested && plain.text != out.text {
 			out.other = plain.text
 		}
@@ -240,7 +241,7 @@ func (w *walker) converts(name string, fs []field, st *state, in flow) (flow, bo
 }
 
 // brief matches an argument of date or a similar command. With such an argument, the output is one word without a
-// slash.
+// slash, so it cannot be a path.
 var brief = lazily(`^(\+[^/]*|-[uImnrsf]|--utc|--iso-8601)$`)
 
 // located returns the output of the command "which" for the program f: a path in an unknown directory.
@@ -433,7 +434,8 @@ func (w *walker) eval(fs []field, st *state, in flow) flow {
 	return w.walkNested(whole.text+" ", whole, st, in)
 }
 
-// walkNested judges a text that a shell will run as a script. The text is the word from or a part of that word.
+// walkNested judges a text that a shell will run as a script. The parameter "from" is the word that contains the
+// text.
 func (w *walker) walkNested(text string, from field, st *state, in flow) flow {
 	switch {
 	case from.origin.is(foreign):

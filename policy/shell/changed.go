@@ -9,9 +9,9 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// Changed lists the files and folders that a session of an agent has changed. An entry for a folder covers everything
-// in it. The keys are paths in small letters, because some file systems ignore case. The values are the paths as
-// written.
+// Changed lists the files and folders that a session of an agent has changed. An entry for a folder covers
+// everything in it. The keys are paths in lower case, because some file systems ignore case. The values are the
+// paths as written.
 type Changed map[string]string
 
 // Add adds an absolute path.
@@ -58,8 +58,8 @@ func (c Changed) matching(pattern string) []string {
 	return fits
 }
 
-// recordChanged records the files that a command writes. f names them. If f is a pattern, it records the folder that
-// contains all matches.
+// recordChanged records the files that a command writes. The parameter "f" is the word with their names. For a
+// pattern, recordChanged records the folder that contains all matches.
 func (w *walker) recordChanged(f field, st *state) {
 	if f.vague || f.folder || f.made || w.refusedOnly > 0 {
 		return
@@ -95,13 +95,13 @@ func (w *walker) changed(f field, st *state) string {
 	return ""
 }
 
-// judgeStart asks about a command fs that runs the file f, if the session has changed the file. If this script itself
-// wrote a known text into the file, it calls the function "judge" with the text and does not ask. If judge is nil, it
-// always asks.
+// judgeStart asks about the command fs, which runs the file f, if the session has changed this file. If this script
+// itself wrote a known text into the file, judgeStart does not ask. It calls the function "judge" with the text
+// instead. If judge is nil, judgeStart always asks.
 func (w *walker) judgeStart(f field, fs []field, st *state, judge func(text field)) {
 	file := w.changed(f, st)
 	if file == "" {
-		if f.origin.is(altered) { // f is an unknown file among those that find or ls lists
+		if f.origin.is(altered) { // find or ls listed the file f, so its exact name is unknown
 			w.askUnknown(whyRunsChangedCode, shown(fs))
 		}
 		return
@@ -160,13 +160,13 @@ func (w *walker) asksOfChanged(file string, fs []field) {
 	w.askUnknown(whyRunsChanged, file, shown(fs))
 }
 
-// runner is the row of a program that runs code of the project, in the part runners of programs.txt. A recipe file,
-// such as Makefile, contains commands that the program runs.
+// runner is a row in the part runners of programs.txt. It describes a program that runs code of the project. A
+// recipe file, such as Makefile, contains commands that the program runs.
 type runner struct {
 	files  []string // names of its recipe files
 	when   []string // first words with which it runs a recipe file; empty means always
 	unless []string // first words with which it runs no recipe file
-	after  []string // options and subcommands before a file with code
+	after  []string // the word after one of these options and subcommands is a file with code
 	first  bool     // its first operand is a file with code
 }
 
@@ -176,9 +176,9 @@ var runners = table("runners", func(said string) runner {
 	return runner{files: m["files"], when: m["when"], unless: m["unless"], after: m["after"], first: m["first"] != nil}
 })
 
-// judgeRecipes asks about a program that runs a recipe file or another file with code, if the session has changed this
-// file. It ignores source files that the program compiles or tests. Inside a sandbox it asks only about files of the
-// same script, because the caller then leaves Place.Changed empty.
+// judgeRecipes asks about a program that runs a recipe file or another file with code, if the session has changed
+// this file. It ignores source files that the program compiles or tests. Inside a sandbox it asks only about files
+// that this script changed, because the caller then leaves Place.Changed empty.
 func (w *walker) judgeRecipes(name string, fs []field, st *state) {
 	r, found := runners(name)
 	if !found || len(w.place.Changed)+len(w.touched) == 0 || asksForHelp(fs[1:]) {
@@ -189,7 +189,7 @@ func (w *walker) judgeRecipes(name string, fs []field, st *state) {
 	for i, f := range operands {
 		if r.first && i == 0 || i > 0 && (slices.Contains(r.after, operands[i-1].text) ||
 			path.Ext(f.text) == ".go" && path.Ext(operands[i-1].text) == ".go") {
-			module, _, _ := strings.Cut(f.text, ":") // such as x.y:app
+			module, _, _ := strings.Cut(f.text, ":") // x.y:app means app in the module x/y
 			w.startsModule(f, fs, st, nil)
 			w.startsModule(*part(f, strings.ReplaceAll(module, ".", "/")), fs, st, nil)
 		}
@@ -209,8 +209,8 @@ func (w *walker) judgeRecipes(name string, fs []field, st *state) {
 	}
 }
 
-// modules are suffixes for the operand of an interpreter. The file that runs is the operand with one of these suffixes,
-// because the operand may be a file, a module without its suffix, or a folder.
+// modules are suffixes of files with code. The operand of an interpreter may be a file, a module without its
+// suffix, or a folder. With one of these suffixes, the operand names the file that runs.
 var modules = []string{"", ".py", ".js", ".cjs", ".mjs", ".ts", "/__main__.py", "/__init__.py", "/index.js",
 	"/package.json"}
 

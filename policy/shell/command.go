@@ -117,7 +117,7 @@ func (c Command) Canonical() (string, bool) {
 	syntax.Walk(file, func(n syntax.Node) bool {
 		switch n := n.(type) {
 		case *syntax.Redirect:
-			// The quotes around the delimiter of a here-document change its meaning, so they stay.
+			// In a here-document, quotes around the delimiter switch off expansions. So these quotes stay.
 			return n.Hdoc == nil
 		case *syntax.Word:
 			requote(n)

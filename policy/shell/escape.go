@@ -326,8 +326,7 @@ func harmlessCommand(f field) bool {
 		strings.Contains(f.text, "$("):
 		return false
 	}
-	// In a system directory the name shows that the program is a known pager. A file of this name in the project may be
-	// any program.
+	// The paths of system directories name the installed pager. The same name in the project may be any program.
 	words[0] = unversioned(words[0])
 	if !listed("harmlessPrograms", words[0]) && !(strings.HasPrefix(words[0], "/usr/bin/") &&
 		listed("harmlessPrograms", path.Base(words[0]))) {

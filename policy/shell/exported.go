@@ -9,13 +9,13 @@ import (
 // ownVars are variables that judgeExported ignores, because judgeVariable has rules for them.
 var ownVars = strings.Fields("PATH LD_LIBRARY_PATH PYTHONPATH NODE_PATH RUBYLIB PERLICA_HOME SHELL GIT_SSH_COMMAND")
 
-// ownName matches names in small letters. Scripts use such names for their internal variables, and programs read no
+// ownName matches names in lower case. Scripts use such names for their internal variables, and programs read no
 // such variables.
 var ownName = lazily(`^[a-z][a-z0-9]*$`)
 
-// These expressions match names of variables. The value may be a path in a temporary directory for scratchVars, a path
-// in the home for installVars, a route of a server for routeVars, and any address for publicVars. A variable of
-// proxyVars names a proxy, and a variable of commandVars names a program.
+// Each expression matches names of variables. In the value, judgeExported accepts a path in a temporary directory
+// for scratchVars, a path in the home for installVars, a route of a server for routeVars, and any address for
+// publicVars. A variable of proxyVars names a proxy, and a variable of commandVars names a program.
 var (
 	scratchVars = lazily(`(?i)(^|_)(TE?MP|(GO)?TE?MP_?DIR|(GO|GOMOD)?CACHE(_?(DIR|HOME|PATH))?|GOPATH|GOBIN|` +
 		`OUT(PUT)?(_?(DIR|FILE|PATH))?|LOGS?(_?(FILE|DIR|PATH))?|` +

@@ -73,8 +73,9 @@ func findRoots(args []field) (roots, tokens []field) {
 	return roots, args[i:]
 }
 
-// narrows reports whether the tests before an action of find exclude most files. If the tests have alternatives with
-// -o, it looks at the last one. There it needs a test, not negated, that selects few files.
+// narrows reports whether the tests before an action of find exclude most files. Of several alternatives joined by
+// -o, only the last counts, because the action belongs to it. The last alternative needs a test that selects few
+// files and is not negated.
 func narrows(tokens []field) bool {
 	depth, ok := 0, false
 	var group []field

@@ -110,7 +110,7 @@ var gitAddresses = lazily(`^(url\..*|https?\.(.*\.)?(proxy|sslverify|sslcainfo|e
 	`remote\..*\.(url|pushurl|proxy)|remote\.pushdefault|branch\..*\.(remote|pushremote))$`)
 
 // gitLosses returns the words with which a subcommand of git, such as reset --hard, loses uncommitted work. A
-// subcommand without such words in its row always loses it.
+// subcommand with an empty row always loses uncommitted work.
 var gitLosses = table("gitLosses", strings.Fields)
 
 // gitTexts returns the options of a subcommand of git that take a script for a shell.

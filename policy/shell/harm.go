@@ -174,7 +174,7 @@ func (w *walker) judgeRemove(name string, fs []field, st *state) {
 func (w *walker) judgeDestroy(f field, st *state, whole bool, verb *message.Text, fs []field) {
 	w.writes = w.writes || w.refusedOnly == 0
 	if f.vague && f.listed && !whole {
-		return // the names come from a list of files that a person can read
+		return // xargs gets the names from a list, as in xargs rm < list.txt, and a person can read the list
 	}
 	if f.vague || f.unsure && whole {
 		w.askUnknown(whyUnknownLoss, verb, shown(fs))

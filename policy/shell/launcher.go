@@ -80,8 +80,9 @@ func (w *walker) suffixesOf(fs []field, st *state, in flow) {
 	}
 }
 
-// clientWithin judges a database client that another program runs, for example in a container. At this point the walker
-// looks only for refused commands. clientWithin lifts that limit, so that statements that remove data are asked about.
+// clientWithin judges a database client that another program runs, for example in a container. At this point the
+// walker looks only for refused commands. clientWithin lifts that limit, so that the walker also asks about
+// statements that remove data.
 func (w *walker) clientWithin(fs []field, st *state, in flow) {
 	name := commandName(fs[0])
 	if _, ok := clients(name); !ok && name != "dropdb" {

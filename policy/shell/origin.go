@@ -58,8 +58,8 @@ func (w *walker) keepText(f field, st *state, out flow) {
 	}
 }
 
-// runsText judges a file that a command runs, if the script wrote a text into the file before. It changes the verdict
-// only if the text has a refused command, as scripts on disk are not judged either.
+// runsText judges a file that a command runs, if the script wrote a text into the file before. It changes the
+// verdict only if the text has a refused command, because this package does not judge scripts on disk.
 func (w *walker) runsText(f field, st *state) {
 	for _, target := range w.targets(f, st) {
 		if w.written[target].text != "" {
@@ -299,8 +299,8 @@ var privateNames = []string{
 // environs matches the files below /proc with the variables of a process. Variables often contain keys.
 var environs = lazily(`^/proc/[^/]+(/task/[^/]+)?/environ$`)
 
-// privateDirs matches all private paths without hidden names, except paths with a base name in privateNames. It makes
-// isPrivate fast.
+// privateDirs makes isPrivate fast: isPrivate compares the path with each of privateNames only if the path matches
+// privateDirs, has a hidden name, or has a base name in privateNames.
 var privateDirs = lazily(`/gcloud|/keyrings|/Keychains|^/etc/|^/proc/self/`)
 
 // isPrivate reports whether a path names a file with keys or passwords.

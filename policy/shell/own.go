@@ -62,8 +62,9 @@ func ownCommand(args []field) bool {
 		return true
 	}
 	if first := operands[0].text; first == "run" || first == "exec" {
-		// An existing session belongs to another front end. The option --allow grants rights, an MCP server is a
-		// program, and --save-to writes files as Perlica. The option --sandbox could choose a weaker sandbox.
+		// An agent must not write into an existing session, because this session belongs to another front end. The
+		// option --allow grants rights, an MCP server is a program, and --save-to writes files as Perlica. The
+		// option --sandbox could choose a weaker sandbox.
 		return hasOption(opts, "-s", "--session", "--resume", "-c", "--continue", "--allow", "--mcp-config",
 			"--save-to", "--sandbox")
 	}

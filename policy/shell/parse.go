@@ -10,8 +10,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// These limits keep the parser's stack and work small. The parser does not read longer or deeper texts. maxRepaired is
-// the number of false comments that parse corrects in a text.
+// These limits keep the parser's stack and work small. The parser does not read longer or deeper texts. maxRepaired
+// is the maximum number of false comments, see falseComment, that parse corrects in a text.
 const (
 	maxText     = 128 << 10 // more than Linux takes as one argument
 	maxNested   = 512
@@ -86,7 +86,7 @@ func reread(text string) string {
 func parseSome(text string) (list []*syntax.Stmt) {
 	failed := false
 	parser := syntax.NewParser(syntax.Variant(syntax.LangBash))
-	// The loop does not break at an error, because the parser may yield once more after an error and would panic.
+	// Do not break at an error: the parser may yield once more after an error, and it would panic after a break.
 	for stmt, err := range parser.StmtsSeq(strings.NewReader(text)) {
 		failed = failed || err != nil
 		if !failed && stmt != nil {
@@ -117,7 +117,8 @@ func lazily(expr string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }
 
-// maxBraces limits the open braces in a word. The parser reads the whole word again for each open brace.
+// maxBraces is the maximum number of open braces in a word, because the parser reads the whole word again for each
+// open brace.
 const maxBraces = 1024
 
 // spreadBraces expands the braces of a word as bash does, before all other expansions. It returns the parts of each
@@ -153,8 +154,8 @@ func spreadFirst(parts []syntax.WordPart, left *int) (out [][]syntax.WordPart) {
 	return out
 }
 
-// alternatives returns the words to which a brace expression such as {a,b} or {1..9} expands. For a range of numbers it
-// returns only the first and the last, because the others have no other effect.
+// alternatives returns the words to which a brace expression such as {a,b} or {1..9} expands. For a range of
+// numbers it returns only the first and the last, because the numbers between do not change the verdict.
 func alternatives(b *syntax.BraceExp) []*syntax.Word {
 	if !b.Sequence {
 		return b.Elems

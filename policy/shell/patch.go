@@ -24,7 +24,7 @@ var (
 type Patch struct {
 	Paths   []string      // the files that the patch names
 	Removed []string      // the files that the patch removes
-	Odd     *message.Text // the reason for asking about this patch wherever its files lie, or nil
+	Odd     *message.Text // the reason for asking about this patch, independent of the places of its files, or nil
 }
 
 // PatchFiles finds the names of files in the text of a patch.
@@ -85,8 +85,8 @@ func (p *patchReader) readLine(line string) {
 	}
 }
 
-// unquoteName returns the name of a file without quotes and without the C escapes of git and diff. An escape for a
-// printable character makes the patch odd, because no program writes such an escape. It may hide the name.
+// unquoteName returns the name of a file without quotes and without the C escapes of git and diff. If an escape
+// stands for a printable character, the person is asked: no program writes such an escape, so it may hide the name.
 func (p *patchReader) unquoteName(name string, quoted bool) string {
 	name = strings.Trim(name, `"`)
 	if !quoted || !strings.Contains(name, `\`) {
@@ -118,10 +118,10 @@ func (p *patchReader) unquoteName(name string, quoted bool) string {
 	return b.String()
 }
 
-// readFileLine reads the name in a line --- or +++ of a diff. The parameter "old" says that it is the line ---. A line
-// +++ with /dev/null means that the diff removes the file. Some agents put a prefix before /dev/null, too. With the
-// setting "diff.mnemonicPrefix", git writes other prefixes, such as i/. These may also be folders, so readFileLine adds
-// the name with and without the prefix.
+// readFileLine reads the name in a line --- or +++ of a diff. The parameter "old" says that it is the line ---. A
+// line +++ with /dev/null means that the diff removes the file. Some agents put a prefix such as b/ before
+// /dev/null, too. With the setting "diff.mnemonicPrefix", git writes other prefixes, such as i/. Such a prefix may
+// also be a folder, so readFileLine adds the name with and without the prefix.
 func (p *patchReader) readFileLine(old bool, name string) {
 	if rest, ok := strings.CutPrefix(name, map[bool]string{true: "a/", false: "b/"}[old]); ok {
 		name = rest

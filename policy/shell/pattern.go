@@ -141,8 +141,8 @@ func (m *matcher) matchWord(i, j int) Answer {
 	return No
 }
 
-// sameProgram reports whether the name of a program in a rule also means the program of a call. The latter may have a
-// version: pip3.11 is pip.
+// sameProgram reports whether the name of a program in a rule also means the program of a call. The call may add a
+// version: pip in the rule also means pip3.11.
 func sameProgram(rule, program string) bool {
 	return rule == program || rule == strings.TrimRight(program, "0123456789.-")
 }

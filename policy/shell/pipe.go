@@ -16,8 +16,8 @@ type sink struct {
 	read bool   // judgeSink has judged the process with its input
 }
 
-// pipeName is the prefix of the names that the walker invents for each <(…) and >(…). So it recognizes a process
-// substitution in the value of a variable, in a parameter and in a nested script.
+// pipeName is the prefix of the names that the walker invents for each <(…) and >(…). By this prefix the walker
+// recognizes a process substitution even in the value of a variable, in a parameter and in a nested script.
 const pipeName = "/dev/fd/_perlica_"
 
 // namePipe returns a field with a new name for a process substitution, and records it. It judges the commands of <(…)
@@ -37,7 +37,7 @@ func (w *walker) namePipe(p *syntax.ProcSubst, st *state) field {
 	return f
 }
 
-// connectPipes sets the member out or sink of each field that has the name of a process substitution.
+// connectPipes sets the member out or sink of each field with an invented name of a process substitution.
 func (w *walker) connectPipes(fs []field) []field {
 	for i, f := range fs {
 		if p, ok := w.pipes[f.text]; ok {

@@ -67,8 +67,8 @@ func (p Place) writable(target string, glob bool) bool {
 		return true
 	}
 	for _, t := range p.Temp {
-		// The directory itself and a pattern for all its content are not writable, because other programs use the
-		// directory, too.
+		// A pattern for all files of a temporary directory, or the directory itself, is not writable, because other
+		// programs use the directory, too.
 		if within(t, target) && (target != t || glob && !sweeps) {
 			return true
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/perlica/perlica/eventlog/message"
 )
 
-// targetRows is the table of files that run later or that grant rights, such as .bashrc. A change of such a file needs
-// a person.
+// targetRows is the table of files that a program runs later or that grant rights, such as .bashrc. A change of
+// such a file needs a person.
 //
 //go:embed targets.txt
 var targetRows string
@@ -76,8 +76,9 @@ func (p Place) planted(target string, glob bool) *message.Text {
 	return why
 }
 
-// fits reports whether the path with these names matches the row, or lies below it if the row is a folder. A path to a
-// hidden folder with which the row begins matches, too, because a command may create the folder with its files.
+// fits reports whether the path with these names matches the row, or lies below it if the row is a folder. If the
+// row begins with a hidden folder, such as .git in .git/hooks, a path to this folder matches, too. A command may
+// create the folder together with its files.
 func (r plantedRow) fits(names []string, glob bool) bool {
 	for i := range names {
 		if r.absolute && i > 0 {
@@ -113,8 +114,8 @@ func foldName(name string) string {
 // shortName matches short names of Windows, such as GIT~1 for .git.
 var shortName = lazily(`^([^.~]{1,6})~[0-9]+(\.[^.]{0,3})?$`)
 
-// sameName compares a result of foldName with a name of the table. With glob, the name may be a pattern. A wildcard in
-// it matches a hidden file only after a written dot, as in a shell.
+// sameName compares a result of foldName with a name of the table. With glob, the name may be a pattern. A wildcard
+// matches a hidden file only if the pattern begins with a dot, as in a shell.
 func sameName(name, row string, glob bool) bool {
 	if name == row {
 		return true

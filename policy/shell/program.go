@@ -54,7 +54,8 @@ var everyday = table("programs", func(said string) program {
 	return p
 })
 
-// row returns the row of a program in the part programs. It keeps the row, because parsing a row takes time.
+// row returns the row of a program in the part programs. It stores the parsed row for the next call, because
+// parsing takes time.
 func (w *walker) row(name string) (program, bool) {
 	p, read := w.rows[name]
 	if !read {
@@ -138,7 +139,8 @@ func (w *walker) judgeProgram(name string, fs []field, st *state) {
 	}
 }
 
-// runnable asks about an unknown program, unless it is a file of the project. It reports whether the program is known.
+// runnable asks about an unknown program, unless the program is a file of the project. It reports whether the
+// program is known.
 func (w *walker) runnable(name string, fs []field, st *state) bool {
 	word := slashRaw(fs[0].text)
 	known := isProgram(name)
@@ -252,7 +254,8 @@ func (w *walker) judgeOperands(p program, operands, fs []field, st *state) {
 		w.judgeWrite(last, st, deedWrites.With(last.src))
 	case p.first && len(operands) > 0:
 		w.optionValue(roleLoads, "", operands[0], fs, st)
-	// Other functions judge the operands of perlica, and operands that are another command.
+	// Other functions judge the operands of perlica, and operands that are another command. So operands stay out
+	// here.
 	case p.stop == 0 && commandName(fs[0]) != "perlica" && !looksInside(commandName(fs[0]), fs):
 		w.foreignOperands(p, operands, fs, st)
 	}
@@ -300,7 +303,8 @@ func (w *walker) judgeUpload(p program, o option, fs []field, st *state) {
 	}
 }
 
-// looksLikeFile reports whether an operand may be the name of a file. A text with spaces or an address is not.
+// looksLikeFile reports whether an operand may be the name of a file. A text with spaces or an address cannot be
+// one.
 func looksLikeFile(f field) bool {
 	return !strings.Contains(f.text, "://") && !strings.ContainsAny(f.text, " \n")
 }

@@ -123,8 +123,8 @@ var statements = lazily(`(?is)\b(drop|truncate)\s+(table|database|schema|index|v
 // table.
 var sqlComments = lazily(`(?s)/\*(?:[^!].*?)??\*/|--[^\n]*`)
 
-// sqlStrings matches strings in SQL. Text in a string is harmless, unless the statement matches builds: then the text
-// may become a statement.
+// sqlStrings matches strings in SQL. Text in a string is harmless, unless the statement matches builds, because
+// then a database may run the text as a statement.
 var (
 	sqlStrings = lazily(`'(?:[^']|'')*'`)
 	builds     = lazily(`(?i)\b(execute|do|prepare|exec|eval|from\s+program|format|concat)\b`)

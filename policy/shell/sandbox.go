@@ -56,7 +56,8 @@ func (w *walker) stopWrite(target string, glob bool, st *state) {
 	if s == nil || st.far || device(target) != notDevice || s.Writes(target) {
 		return
 	}
-	// Inside, /tmp takes the place of a temporary directory that cannot be written.
+	// In the sandbox, an own /tmp replaces each temporary directory that is not writable. So a write there
+	// succeeds.
 	if !slices.ContainsFunc(w.place.Temp, func(t string) bool { return within(t, target) && !s.Writes(t) }) {
 		w.stop(whyReadOnly.With(s.Mode, target))
 	}

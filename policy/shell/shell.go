@@ -83,7 +83,7 @@ type walker struct {
 	unnamed   origin                // origins of the files that were written under unknown names
 	stopped   *message.Text         // the reason why the sandbox will stop the command, or nil
 
-	declaring   int  // above zero while the body of a function is judged at its declaration
+	declaring   int  // above zero while the walker judges the body of a function at its declaration
 	refusedOnly int  // above zero while the walker looks only for refused commands
 	packages    int  // above zero while a launcher runs a program of the project's packages
 	suffixes    bool // the command is only a guess: a suffix of the words of an unknown program
@@ -228,7 +228,7 @@ func (w *walker) walkScript(text string, st *state, in flow) flow {
 		w.depth--
 		return flow{}
 	}
-	w.steps += 1 + len(text)/64 // parsing is work, too
+	w.steps += 1 + len(text)/64 // parsing counts as work, too
 	outer, before, suffixes := w.text, st.clone(), w.suffixes
 	w.suffixes = false
 	list, read, err := parse(text)

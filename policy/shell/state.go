@@ -16,7 +16,7 @@ type state struct {
 	pending []dir // directories in which the shell is if the last cd failed
 	vars    map[string]variable
 	args    []field // positional parameters; nil if unknown
-	input   *flow   // standard input that exec < FILE has set; nil if none
+	input   *flow   // standard input that exec < FILE has set, or nil
 	traps   []field // commands that the shell runs at its end or on a signal
 	keeps   bool    // exec without a command has just run, so its redirections stay
 	far     bool    // the shell runs on another machine
@@ -75,8 +75,8 @@ func (st *state) fork() *state {
 	return c
 }
 
-// referred returns the name of the variable that an assignment to name sets: another one if declare -n made the name a
-// reference.
+// referred returns the name of the variable that an assignment to name sets. After declare -n a=b, an assignment to
+// a sets b.
 func (st *state) referred(name string) string {
 	if to := st.vars[name].refers; to != "" {
 		return to
@@ -122,8 +122,8 @@ func (st *state) child(args []field) *state {
 	return c
 }
 
-// joinStates sets st to a state for the case that nobody knows if the shell is in the state a or b. A variable that
-// differs becomes unknown.
+// joinStates sets st to the state of a shell that may be in state a or in state b. A variable that differs becomes
+// unknown.
 func (st *state) joinStates(a, b *state) {
 	dirs, pending := slices.Clone(a.dirs), slices.Clone(a.pending)
 	for _, d := range b.dirs {
@@ -252,8 +252,8 @@ type function struct {
 	text string // the script around it
 }
 
-// declareFunction stores a function and judges its body without arguments. It asks no questions about unknown values
-// then, because each call judges the body again with its arguments.
+// declareFunction stores a function and judges its body without arguments. At the declaration it asks nothing about
+// unknown values, because each call of the function judges the body again with arguments.
 func (w *walker) declareFunction(c *syntax.FuncDecl, st *state) {
 	if c.Name == nil || c.Body == nil {
 		return

@@ -38,7 +38,8 @@ func (w *walker) judgeMachine(name string, fs []field) bool {
 	return true
 }
 
-// onlyShows reports whether a program with no words in acts only shows something with these arguments.
+// onlyShows is for a program without words in acts. It reports whether the program only shows something with these
+// arguments.
 func (s setting) onlyShows(name string, args []field) bool {
 	if len(args) == 0 && s.bare || asksForHelp(args) {
 		return true

@@ -126,8 +126,8 @@ func plainParam(p *syntax.ParamExp) bool {
 		p.NestedParam == nil && len(p.Modifiers) == 0
 }
 
-// valueRun returns the run for a variable's value. The value may be a pattern if it is the variable of a loop. It then
-// stays a pattern even inside quotes.
+// valueRun returns the run for a variable's value. The value of a loop's variable may be a pattern. It then stays a
+// pattern even inside quotes.
 func valueRun(v field, quoted bool) run {
 	if v.glob {
 		return run{field: v, quoted: quoted}

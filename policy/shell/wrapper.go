@@ -198,7 +198,8 @@ func (w *walker) judgeShell(name string, fs []field, st *state, in flow) flow {
 		return out
 	}
 	for _, f := range fs[1:] {
-		// Some shells take a text that starts with a dash or a plus for a script, and others for options.
+		// Some shells read an argument that starts with a dash or a plus as a script, and other shells read it as
+		// options.
 		if (strings.HasPrefix(f.text, "-") || strings.HasPrefix(f.text, "+")) && strings.ContainsAny(f.text, " \t\n") {
 			w.walkNested(f.text, f, st.child(nil), in)
 		}
@@ -318,8 +319,8 @@ func (w *walker) scriptFile(fs, operands []field, st *state, in flow) flow {
 	return flow{piped: true, origin: in.origin}
 }
 
-// strange reports whether a script lies outside the working directory. Scripts of the system and hidden files of the
-// home, which have settings, do not count.
+// strange reports whether a script lies outside the working directory. Scripts of the system are not strange.
+// Hidden files of the home are not strange either, because they are settings.
 func (w *walker) strange(f field, st *state) bool {
 	return !f.vague && w.outside(f, st) && slices.ContainsFunc(w.targets(f, st), func(t string) bool {
 		settings := w.place.Home != "" && strings.HasPrefix(t, w.place.Home+"/.")

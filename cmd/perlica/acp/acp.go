@@ -199,8 +199,8 @@ func isTop(dir, home string) bool {
 	return err == nil && herr == nil && os.SameFile(a, b)
 }
 
-// openLog opens the log of the project in the parameter "log" for the sessions in project p, unless it is open
-// already. This project is p, or the user's own project if Perlica makes no project in p's folder.
+// openLog opens the log for the sessions in project p, unless this log is open already. The parameter "log" is the
+// project with this log: p itself, or the user's own project if Perlica makes no project in p's folder.
 func (s *projects) openLog(ctx context.Context, p, log *project.Project) (*acp.Place, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

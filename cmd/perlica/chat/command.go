@@ -356,8 +356,8 @@ func (c *chat) completePath(path, mark string) (words []string) {
 	})
 }
 
-// pathsMatching returns the paths of the files in the folder of path for which the function "fits" returns true. It
-// passes to this function the name of the file, and in base the last part of path.
+// pathsMatching returns the paths of the files in the folder of path for which the function "fits" returns true.
+// This function gets the name of a file, and the last part of path as base.
 func (c *chat) pathsMatching(path, mark string, fits func(name, base string) bool) (words []string) {
 	dir, base := "", path
 	if i := strings.LastIndexByte(path, '/'); i >= 0 {

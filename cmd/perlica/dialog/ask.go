@@ -50,7 +50,7 @@ type keyboard interface {
 	Session(f func(*screen.Keys) error) error
 }
 
-// openQuestion is a question. It is open until its channel closed is closed.
+// openQuestion is a question for the person. Its channel "closed" is closed at the end of the question.
 type openQuestion struct {
 	interaction.Question
 	closed chan struct{}

@@ -160,8 +160,8 @@ func inLog(hits iter.Seq2[report.Hit, error], worker string) iter.Seq2[searchHit
 	}
 }
 
-// openSearch opens the search index of a log. The parameter "at" is the path of the index. On a terminal the progress
-// is shown, and the parameter "of" is the description of the log there.
+// openSearch opens the search index of a log. The parameter "at" is the path of the index. On a terminal it shows
+// the progress. The parameter "of" describes the log in this line.
 func (a *app) openSearch(ctx context.Context, log event.Reader, at, of string) (*report.Search, func(), error) {
 	last, _, err := log.Last(ctx, event.Query{})
 	if err != nil {

@@ -28,8 +28,8 @@ type EditorOptions struct {
 	Past   []string           // lines of earlier starts, oldest first
 	Styles Styles
 
-	// Complete returns words that could stand at the end of the text before. A word replaces the part of before that
-	// begins at from.
+	// Complete returns words that could stand at the end of the text in the parameter "before". A chosen word
+	// replaces this text from the byte at index "from" on.
 	Complete func(before string) (from int, words []string)
 	// Pasted returns the text that replaces a paste, such as the name of a file. If Pasted is nil, the paste stays.
 	Pasted func(text string) string

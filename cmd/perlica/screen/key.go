@@ -79,9 +79,9 @@ const (
 	pasteEnd   = "\x1b[201~"
 )
 
-// decodeKey decodes the first key in b. n is the number of its bytes, or 0 if the key needs more bytes. In this
-// case, sequence means that the bytes begin an escape sequence or a character. The rest of it arrives at once or
-// never.
+// decodeKey decodes the first key in b. n is the number of its bytes, or 0 if the key needs more bytes. If n is 0,
+// the result "sequence" says that the bytes begin an escape sequence or a character. The rest of such a sequence
+// arrives at once or never.
 func decodeKey(b []byte) (k Key, n int, sequence bool) {
 	if len(b) == 0 {
 		return Key{}, 0, false
