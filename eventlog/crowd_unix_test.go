@@ -126,7 +126,7 @@ func (c *crowder) runInput(n int) {
 		note, err := c.log.Checkpoint(context.Background())
 		c.must(err)
 		fmt.Println("anchored", note.Size)
-	case 2: // The last Close empties the write-ahead log while another process opens it.
+	case 2: // Close and open the log. The last Close empties the write-ahead log, and another process may just be opening it.
 		c.must(c.log.Close())
 		c.openLog()
 	case 3:

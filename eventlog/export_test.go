@@ -81,7 +81,7 @@ func withoutOrigin(text string) string {
 		_, tail, _ := strings.Cut(head[at+len(`"origin":"`):], `",`)
 		head = head[:at] + tail
 	}
-	return head + "\n" + rest[:strings.LastIndex(rest, `"sha256":"`)] // The hash covers the header.
+	return head + "\n" + rest[:strings.LastIndex(rest, `"sha256":"`)] // Leave out the hash, which covers the header.
 }
 
 // TestExportOfAnExport imports a part of a log and exports a part of that part. The text must equal the export of

@@ -49,7 +49,7 @@ func TestNoFlipForgetsACall(t *testing.T) {
 			refused, forgotten := 0, 0
 			for at := (p.Root - 1) * size; at < p.Root*size; at++ {
 				if whole[at] == 0 && at%size > 64 {
-					continue // The space between the cells has no meaning.
+					continue // SQLite ignores the space between the cells of a page.
 				}
 				bits := []int{at % 8}
 				if *flips >= 1000 {

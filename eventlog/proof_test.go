@@ -188,7 +188,7 @@ func TestProofWithoutPayload(t *testing.T) {
 	path := l.Path()
 	mustEndRun(t, l, event.NewFact(event.LogPruned, "user", event.Refs{},
 		event.Pruning{Until: 50, Class: event.Frame, By: "test"}), fact(event.CallEnforced, event.Refs{}))
-	if err := l.Anchored(); err != nil { // before that, the log may hold the lock
+	if err := l.Anchored(); err != nil { // wait, because the log may hold the lock until then
 		t.Fatal(err)
 	}
 	if err := execFile(path, `UPDATE events SET payload = NULL WHERE seq IN (42, 43, 61)`); err != nil {

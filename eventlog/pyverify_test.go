@@ -104,7 +104,7 @@ func TestAStrangerAgrees(t *testing.T) {
 		t.Run(d.name, func(t *testing.T) {
 			t.Parallel()
 			var options []string
-			if d.kind == "" || d.kind == "checkpoint" || d.kind == "anchor" { // verifying signatures takes long
+			if d.kind == "" || d.kind == "checkpoint" || d.kind == "anchor" { // only these need signatures, which take long
 				options = append(options, "--key", vkey)
 			}
 			if d.since {

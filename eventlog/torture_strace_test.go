@@ -293,7 +293,7 @@ func (r *recorder) addOpen(path, flags string, fd int64) error {
 		return nil
 	}
 	name := filepath.Base(file)
-	if filepath.Dir(file) != r.dir || strings.HasSuffix(name, "-shm") { // SQLite makes the -shm file again
+	if filepath.Dir(file) != r.dir || strings.HasSuffix(name, "-shm") { // ignore -shm files: SQLite makes them again
 		return nil
 	}
 	inode, there := r.names[name]

@@ -13,7 +13,7 @@ func TestAgentEnvironMakesItAsk(t *testing.T) {
 	if got, err := a.Environ(parent); err != nil || !slices.Equal(got, []string{"PATH=/bin", "GOOSE_MODE=approve"}) {
 		t.Errorf("by itself: %q, %v", got, err)
 	}
-	a.Env = []string{"GOOSE_MODE"} // the configuration sets this variable itself
+	a.Env = []string{"GOOSE_MODE"} // as if the user's configuration names this variable
 	if got, err := a.Environ(parent); err != nil || !slices.Equal(got, []string{"PATH=/bin", "GOOSE_MODE=auto"}) {
 		t.Errorf("named: %q, %v", got, err)
 	}

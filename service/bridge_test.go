@@ -22,7 +22,7 @@ func TestAMessageIsAnsweredInOrder(t *testing.T) {
 	w.pair(s, alice)
 	for i := range 3 {
 		id := alice.say(fmt.Sprintf("number %d", i))
-		alice.Say(local.Message{ID: id, Text: "the same again"}) // the platform delivers it again
+		alice.Say(local.Message{ID: id, Text: "the same again"}) // as if the platform delivered it again
 	}
 	for i := range 3 {
 		if a := alice.expect(fmt.Sprintf("You said: number %d", i)); !strings.HasPrefix(a.ReplyTo, alice.Contact+"/") {

@@ -153,7 +153,7 @@ func TestHeldOfAnUnpaired(t *testing.T) {
 	}
 	s = w.serve(local.DefaultLimits())
 	bob := w.phone("bob")
-	w.pair(s, bob) // so the bridge has handled the waiting messages
+	w.pair(s, bob) // after this, the bridge has handled the waiting messages
 	if st, err := s.Records().Status(t.Context()); err != nil || st.Waiting != 0 {
 		t.Errorf("%d messages wait, %v", st.Waiting, err)
 	}

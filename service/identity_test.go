@@ -17,7 +17,7 @@ func TestNameAloneIsNoContact(t *testing.T) {
 	alice := w.phone("alice")
 	w.pair(s, alice)
 	alice.asks("May I", "make")
-	alice.hears("/help", "list these commands") // so the bridge knows that the phone has the card
+	alice.hears("/help", "list these commands") // after this, the bridge knows that the phone has the card
 	thief := newPerson(t, w.socket(), "alice")
 	thief.Token = ""
 	w.run(thief)

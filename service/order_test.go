@@ -147,7 +147,7 @@ func TestTheRefusedTierIsNamed(t *testing.T) {
 		if err := alice.Flush(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		alice.hears("/help", "list these commands") // all earlier messages are handled
+		alice.hears("/help", "list these commands") // after this, all earlier messages are handled
 		s.unanswered(t)
 		if yes == "reply" {
 			alice.Say(local.Message{Text: "1 root", ReplyTo: card.Key})

@@ -59,7 +59,7 @@ func TestProjectsUpgrade(t *testing.T) {
 	before := one.phone("alice")
 	before.Say(local.Message{ID: "m", Text: "from earlier"})
 	before.outcome("m")
-	if err := before.Flush(t.Context()); err != nil { // the cursor is on record
+	if err := before.Flush(t.Context()); err != nil { // after this, the cursor is on record
 		t.Fatal(err)
 	}
 	if err := s.stop(); err != nil {

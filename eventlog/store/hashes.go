@@ -50,7 +50,8 @@ func (h Hashes) Subtree(level int, n int64) (tlog.Hash, error) {
 	return tree.Fold(list), nil
 }
 
-// Stored returns count hashes of a stored level. The parameter "first" is the number of the first hash.
+// Stored returns hashes of a stored level. The parameter "first" is the number of the first hash, and "count" is the
+// number of hashes.
 func (h Hashes) Stored(level int, first, count int64) ([]tlog.Hash, error) {
 	query, args := `SELECT hash FROM nodes WHERE level = ? AND n >= ? AND n < ? ORDER BY n`,
 		[]any{level, first, first + count}

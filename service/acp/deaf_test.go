@@ -76,7 +76,7 @@ func TestHeldBehind(t *testing.T) {
 		runtime.Gosched()
 	}
 	r.mu.Lock()
-	delete(r.requests, "1") // the prompt is answered
+	delete(r.requests, "1") // as if Perlica had answered the prompt
 	r.mu.Unlock()
 	close(open)
 	<-returned

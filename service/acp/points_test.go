@@ -188,7 +188,7 @@ func TestDeathAtEachPoint(t *testing.T) {
 		if m, ok := k.turn(w.path("one"), id, at.script); ok && at.Where != "behind" {
 			t.Errorf("%s: it was not killed: %s", name, m.line)
 		}
-		if err := k.cmd.Wait(); err == nil { // its client's side is still open
+		if err := k.cmd.Wait(); err == nil { // a normal end is an error, because the client's side is still open
 			t.Errorf("%s: it was not killed", name)
 		}
 		w.gone()

@@ -57,7 +57,7 @@ func TestStopOnce(t *testing.T) {
 	w.cancelled(ids[1:]...) // these prompts only waited
 	w.let(m)
 	w.until(ids[0])
-	w.until(w.prompt(s, "@say after")) // the agent has read the earlier lines
+	w.until(w.prompt(s, "@say after")) // after this, the agent has read the earlier lines
 	for i := range 3 {
 		if n := w.count(cancelLine(s, i)); n != 1 {
 			t.Errorf("the agent got line %d %d times", i, n)

@@ -143,7 +143,7 @@ func TestDismissedLate(t *testing.T) {
 				n++
 			}
 		}
-		w.until(w.prompt(s, "@say again")) // the earlier lines are on record
+		w.until(w.prompt(s, "@say again")) // after this, the earlier lines are on record
 		for _, e := range w.events("one", event.ClientReceived) {
 			if string(e.Payload) == line {
 				n++

@@ -109,7 +109,7 @@ func TestLive(t *testing.T) {
 		t.Error("a text that was not said is taken for one that was")
 	}
 
-	drain() // the worker does not repair the copies that the test damages below
+	drain() // end the worker, so that it does not repair the copies that the test damages below
 	again := func(sql string) (string, []string) {
 		s.SQL(t, db, sql)
 		text, _, notes := seen(t, &Live{t: client, sizes: map[string]event.Seq{}, limit: time.Millisecond}, "a")

@@ -51,7 +51,7 @@ func testKeyboard(t *testing.T, b *browser) {
 	press("a[href='#/new']", kb.Enter)
 	p.wait("document.activeElement.matches('.composer textarea')")
 	p.do(chromedp.KeyEvent(`@ask execute "Build it" command=make`))
-	// An input needs a project.
+	// Wait for the project, because an input needs one.
 	p.sees("project-0")
 	p.do(chromedp.KeyEvent(kb.Enter))
 	p.wait("document.querySelector($?)", ready)

@@ -79,7 +79,7 @@ func TestLineSurvivesTheServer(t *testing.T) {
 // TestLineOfANewSession checks that an input that waits for a place in a new session continues in this session.
 func TestLineOfANewSession(t *testing.T) {
 	w := newWorld(t, 1, func(o *Options) { o.Here.Config.Service.Agents = 1 })
-	w.server.slots <- struct{}{} // another turn has the only place
+	w.server.slots <- struct{}{} // as if another turn had the only place
 	body := object{"project": w.dirs[0], "text": "@say new"}
 	session := w.do("POST", "/v1/inputs", body, withKey("new")).want(202).object()["session_id"]
 	stop(t, w.server, w.http)

@@ -120,7 +120,7 @@ func (z *randomizer) body(path string, op *v3.Operation) any {
 		if !ok {
 			return z.junk()
 		}
-		// This input may be called.
+		// Make this input valid, so that it may be called.
 		if path == "/v1/inputs" && z.rnd.IntN(3) == 0 {
 			o["project"], o["text"] = z.values[0], "hello"
 		}
