@@ -1,6 +1,7 @@
 package builtin_test
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
@@ -74,11 +75,22 @@ func inits(t *testing.T, program string, args ...string) map[string]int {
 }
 
 // TestStart checks that no command initialises packages that it does not use. The agent's process must initialise no
-// package of the front end.
+// package of the front end. No function of the program may search a method by a name that the linker does not know:
+// the linker then keeps the exported methods of all types, and the binary grows by a tenth.
 func TestStart(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "perlica.exe")
-	if out, err := exec.Command("go", "build", "-o", program, "..").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	out, err := exec.Command("go", "build", "-ldflags=-dumpdep", "-o", program, "..").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%.10000s", err, out)
+	}
+	if edges := bytes.Count(out, []byte(" -> ")); edges < 10_000 {
+		t.Errorf("the linker printed %d edges of the call graph; its format has changed", edges)
+	}
+	for line := range bytes.Lines(out) {
+		if bytes.Contains(line, []byte("<ReflectMethod>")) {
+			t.Errorf("a function searches a method by a name that the linker does not know: %s", line)
+			break
+		}
 	}
 	t.Run("every command", func(t *testing.T) {
 		found := inits(t, program, "version")

@@ -89,7 +89,8 @@ func (a *App) PersonOnly(what string) error {
 		return WithHint(ExitUsage.With(&byAgentError{what, agent}),
 			"do it in a terminal of your own, which no agent has started")
 	}
-	return needsTerminal(what)
+	line, _ := descent.Self() // agentOfProcess has reported an error of Self.
+	return needsTerminal(what, line)
 }
 
 // agentOfProcess returns the agent from which this process descends. ok is false if there is no such agent, or if
@@ -214,9 +215,9 @@ func (a *App) ProgramEnv() []string {
 }
 
 // needsTerminal refuses an action if this process runs in another namespace and no terminal controls it. In such
-// a namespace only a controlling terminal shows that a person acts.
-func needsTerminal(what string) error {
-	if line, _ := descent.Self(); !line.Hidden { // The callers have handled an error of Self before.
+// a namespace only a controlling terminal shows that a person acts. The argument line is the result of descent.Self.
+func needsTerminal(what string, line descent.Line) error {
+	if !line.Hidden {
 		return nil
 	}
 	return requireTerminal(WithHint(ExitUsage.With(fmt.Errorf(
@@ -249,7 +250,7 @@ func (a *App) MayAnswer(r *kernel.Runner, q interaction.Question) error {
 			return err
 		}
 	}
-	return needsTerminal("an answer")
+	return needsTerminal("an answer", line)
 }
 
 // checkSeparation refuses an answer if this process is in another namespace than the asking process.
@@ -272,7 +273,7 @@ func checkSeparation(line descent.Line, asked int, question string) error {
 // strict as the agent's, and the returned warning says so.
 func (a *App) LocateLimited(f map[string]string) (p *project.Project, warning string, err error) {
 	line, lineErr := descent.Self()
-	hidden := a.System == "linux" && (lineErr != nil || needsTerminal("") != nil)
+	hidden := a.System == "linux" && (lineErr != nil || needsTerminal("", line) != nil)
 	if len(line.Agents) == 0 && !hidden {
 		p, err = a.Locate(f)
 		return p, "", err
