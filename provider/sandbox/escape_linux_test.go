@@ -157,6 +157,9 @@ var escapes = []escape{
 		return touch("/proc/sys/kernel/core_pattern")
 	}},
 	{"restart the machine (sysrq)", "protect", false, func(w world) error { return touch("/proc/sysrq-trigger") }},
+	{"change the handling of interrupts", "protect", false, func(w world) error {
+		return touch("/proc/irq/default_smp_affinity")
+	}},
 	{"make a control group", "protect", false, func(w world) error {
 		dir := "/sys/fs/cgroup/perlica-test-" + strconv.Itoa(os.Getpid())
 		err := os.Mkdir(dir, 0o700)

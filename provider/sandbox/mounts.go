@@ -32,8 +32,8 @@ var kernelKinds = []string{"proc", "sysfs", "cgroup", "cgroup2", "devtmpfs", "de
 
 // kernelFolders returns the mount points with a file system of kernelKinds, but not below /proc, /sys and /dev. For
 // example, a folder for chroot may have a proc.
-func kernelFolders() (paths []string) {
-	for _, m := range mounts() {
+func kernelFolders(mounted []mount) (paths []string) {
+	for _, m := range mounted {
 		if slices.Contains(kernelKinds, m.kind) && !isBelow(m.point, "/proc") && !isBelow(m.point, "/sys") &&
 			!isBelow(m.point, "/dev") {
 			paths = append(paths, m.point)
@@ -44,15 +44,14 @@ func kernelFolders() (paths []string) {
 
 // aliases returns further paths to the folders. A folder has several paths if it, or a folder above, is mounted at
 // several places.
-func aliases(folders []string) (paths []string) {
-	list := mounts()
+func aliases(mounted []mount, folders []string) (paths []string) {
 	for _, dir := range folders {
 		real, err := filepath.EvalSymlinks(dir)
 		if err != nil {
 			continue
 		}
 		var own mount
-		for _, m := range list { // of two mounts at the same point, the last one covers the other
+		for _, m := range mounted { // of two mounts at the same point, the last one covers the other
 			if isBelow(real, m.point) && len(m.point) >= len(own.point) {
 				own = m
 			}
@@ -62,7 +61,7 @@ func aliases(folders []string) (paths []string) {
 		if err != nil {
 			continue
 		}
-		for _, m := range list {
+		for _, m := range mounted {
 			if m.device != own.device || !isBelow(inside, m.root) {
 				continue
 			}

@@ -107,8 +107,8 @@ func (s Spec) caches(t *table) (paths []string) {
 
 // sockets returns the paths of sockets with which an agent could reach programs outside, and of folders with such
 // sockets. A terminal multiplexer or an editor may create its socket later. So sockets creates the missing folders of
-// these programs, which can then be hidden.
-func (s Spec) sockets(t *table) (paths []string) {
+// these programs, which can then be hidden. The parameter "temporary" has the names of the entries of /tmp.
+func (s Spec) sockets(t *table, temporary []string) (paths []string) {
 	uid, user := strconv.Itoa(os.Getuid()), s.variable("USER")
 	tmux := s.variable("TMUX_TMPDIR")
 	if tmux == "" {
@@ -125,9 +125,12 @@ func (s Spec) sockets(t *table) (paths []string) {
 	}
 	paths = append(made, s.variable("SCREENDIR"), filepath.Join(s.Home, ".screen"),
 		"/tmp/.X11-unix", "/tmp/.ICE-unix", "/tmp/screens", "/tmp/uscreens", "/mnt/wslg")
-	for _, pattern := range []string{"/tmp/ssh-*", "/tmp/dbus-*", "/tmp/vscode-*", "/tmp/kitty-*"} {
-		found, _ := filepath.Glob(pattern) // the pattern is well-formed
-		paths = append(paths, found...)
+	for _, name := range temporary {
+		for _, prefix := range []string{"ssh-", "dbus-", "vscode-", "kitty-"} {
+			if strings.HasPrefix(name, prefix) {
+				paths = append(paths, "/tmp/"+name)
+			}
+		}
 	}
 	for _, name := range []string{"SSH_AUTH_SOCK", "WAYLAND_DISPLAY", "DOCKER_HOST", "DBUS_SESSION_BUS_ADDRESS"} {
 		address := s.variable(name)
@@ -138,6 +141,21 @@ func (s Spec) sockets(t *table) (paths []string) {
 		paths = append(paths, address)
 	}
 	return append(paths, listening()...)
+}
+
+// temporary returns the names of the entries of /tmp if the agent sees this folder. They can be many, so it does not
+// sort them.
+func (s Spec) temporary() []string {
+	if s.Mode != Protect {
+		return nil
+	}
+	dir, err := os.Open("/tmp")
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = dir.Close() }() // nothing was written
+	names, _ := dir.Readdirnames(-1)   // after an error, these are the names before it
+	return names
 }
 
 // listening returns the paths of all sockets on which a program of this machine listens.
@@ -161,15 +179,20 @@ func listening() (paths []string) {
 }
 
 // isReachable reports whether the modes of the folders above a path let the user reach the path. If the user is root,
-// this matters, because an agent in the sandbox does not have the rights of root.
-func isReachable(path string) bool {
-	for dir := filepath.Dir(path); os.Getuid() == 0 && dir != "/"; dir = filepath.Dir(dir) {
-		info, err := os.Stat(dir)
-		if err != nil || !isOpen(info) {
-			return false
-		}
+// this matters, because an agent in the sandbox does not have the rights of root. The map open remembers the results
+// for folders.
+func isReachable(path string, open map[string]bool) bool {
+	dir := filepath.Dir(path)
+	if os.Getuid() != 0 || dir == "/" || path == "/" {
+		return true
 	}
-	return true
+	ok, known := open[dir]
+	if !known {
+		info, err := os.Stat(dir)
+		ok = err == nil && isOpen(info) && isReachable(dir, open)
+		open[dir] = ok
+	}
+	return ok
 }
 
 // worktrees returns the git repositories of folders that are linked work trees or submodules. git writes to such a

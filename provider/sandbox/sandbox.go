@@ -11,6 +11,7 @@
 package sandbox
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"os/exec"
@@ -18,7 +19,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/perlica/perlica/provider/proxy"
 )
@@ -101,8 +101,7 @@ type Sandbox struct {
 	sockets []string // the paths of hidden sockets, see removeLeft
 	// Rules are the applied rules as texts, one for each path, and the paths of the agent that were omitted because of
 	// a link.
-	Rules   []string
-	version func() string
+	Rules []string
 	// Scoped says that Landlock closes the abstract sockets of other programs for the agent.
 	Scoped bool
 }
@@ -152,7 +151,7 @@ func newSandbox(spec Spec) (b *Sandbox, made []string, err error) {
 	if err != nil {
 		return nil, nil, &Error{spec.Mode, err.Error(), "make it readable, or choose --sandbox off"}
 	}
-	b = &Sandbox{Mode: spec.Mode, table: table, bwrap: path, version: versionOf(path), Scoped: canScope(path)}
+	b = &Sandbox{Mode: spec.Mode, table: table, bwrap: path, Scoped: canScope(path)}
 	b.args = []string{"--unshare-user-try", "--unshare-pid", "--unshare-ipc", "--unshare-cgroup-try", "--die-with-parent",
 		"--cap-drop", "ALL", "--unsetenv", "SSH_AUTH_SOCK", "--unsetenv", "SSH_AGENT_PID"}
 	if spec.Mode != Protect {
@@ -176,19 +175,6 @@ func newSandbox(spec Spec) (b *Sandbox, made []string, err error) {
 		b.Rules = append(b.Rules, "left out "+path+": an agent could have made a link in it")
 	}
 	return b, table.made, nil
-}
-
-// versionOf starts to read the version of a bwrap program. The returned function waits for the version and returns it.
-func versionOf(bwrap string) func() string {
-	read := sync.OnceValue(func() string {
-		out, err := exec.Command(bwrap, "--version").Output()
-		if err != nil {
-			return ""
-		}
-		return strings.TrimPrefix(strings.TrimSpace(string(out)), "bubblewrap ")
-	})
-	go read() // read runs in parallel to the start of the agent
-	return read
 }
 
 // Writes reports whether the rules let a process inside write to a path, after all links. It ignores the owner and the
@@ -217,7 +203,16 @@ func (b *Sandbox) Connects(host string, port int) bool {
 }
 
 // Version returns the version of bubblewrap, or "" if it cannot be read.
-func (b *Sandbox) Version() string { return b.version() }
+// It reads the text that the program prints as its version, because a start of the program would take longer.
+func (b *Sandbox) Version() string {
+	data, err := os.ReadFile(b.bwrap)
+	_, text, ok := bytes.Cut(data, []byte("\x00bubblewrap "))
+	version, _, ended := bytes.Cut(text, []byte{0})
+	if err != nil || !ok || !ended {
+		return ""
+	}
+	return string(version)
+}
 
 // Open starts the proxy for the process that cmd describes, in the mode Offline. In another mode it returns nil. The
 // proxy calls the function "record" with each connection. The caller must call Started after the start of the process,

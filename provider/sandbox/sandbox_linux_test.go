@@ -404,6 +404,26 @@ func checkTable(t *testing.T, name, table string) {
 	}
 }
 
+// TestVersion checks that the version of bwrap is the one that the program itself prints.
+func TestVersion(t *testing.T) {
+	requireBwrap(t)
+	box, err := sandbox.New(sandbox.Spec{Mode: sandbox.Protect, Home: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, err := sandbox.Find(sandbox.Protect)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(path, "--version").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := "bubblewrap " + box.Version(); got != strings.TrimSpace(string(out)) {
+		t.Errorf("%q, want %q", got, out)
+	}
+}
+
 // TestEscapes runs a hostile child in each mode. It checks that each mode refuses the attempts that it should refuse,
 // and that docs/sandbox.md has the results.
 func TestEscapes(t *testing.T) {

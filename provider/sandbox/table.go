@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // access is the right of the agent to a path and everything below it.
@@ -68,6 +69,46 @@ type table struct {
 	pinned map[string]bool // paths that become mount points, so that the agent cannot rename them
 	left   []string        // the agent's own paths that are omitted because of a link that an agent may have made
 	made   []string        // the created folders, each after the folders above it
+	links  links
+}
+
+func newTable(l links) *table {
+	return &table{access: map[string]access{}, pinned: map[string]bool{}, links: l}
+}
+
+// links maps paths to the same paths after all symbolic links. Most paths of a table lie in few folders, so links
+// remembers the folders.
+type links map[string]string
+
+// eval returns an existing path after all symbolic links.
+func (l links) eval(path string) (string, error) {
+	if !filepath.IsAbs(path) || strings.Contains(path, "..") {
+		return filepath.EvalSymlinks(path) // ".." after a link means the folder above the target
+	}
+	path = filepath.Clean(path)
+	dir := filepath.Dir(path)
+	if dir == path {
+		return path, nil
+	}
+	if real, ok := l[path]; ok {
+		return real, nil
+	}
+	dir, err := l.eval(dir)
+	if err != nil {
+		return "", err
+	}
+	real := filepath.Join(dir, filepath.Base(path))
+	switch _, err = os.Readlink(real); {
+	case err == nil:
+		real, err = filepath.EvalSymlinks(real)
+	case errors.Is(err, syscall.EINVAL):
+		err = nil // not a link
+	}
+	if err != nil {
+		return "", err
+	}
+	l[path] = real
+	return real, nil
 }
 
 // makeFolder creates a folder and the folders above it, if they are missing. It returns false if this fails.
@@ -93,7 +134,7 @@ func (t *table) add(a access, paths ...string) {
 		if path == "" || !filepath.IsAbs(path) {
 			continue
 		}
-		if real, err := filepath.EvalSymlinks(path); err == nil {
+		if real, err := t.links.eval(path); err == nil {
 			t.put(a, real)
 		}
 	}
@@ -107,7 +148,7 @@ func (t *table) put(a access, real string) {
 
 // pin makes a path and the folders above it mount points, so that the agent cannot rename them.
 func (t *table) pin(path string) {
-	real, err := filepath.EvalSymlinks(path)
+	real, err := t.links.eval(path)
 	for ; err == nil && real != filepath.Dir(real); real = filepath.Dir(real) {
 		t.pinned[real] = true
 	}
@@ -136,16 +177,18 @@ func (t *table) rules() (list []rule) {
 	paths := slices.SortedFunc(maps.Keys(t.access), func(a, b string) int {
 		return cmp.Compare(strings.TrimSuffix(a, "/")+"/", strings.TrimSuffix(b, "/")+"/")
 	})
+	open := map[string]bool{}
 	for _, path := range paths {
 		a := t.access[path]
 		info, err := os.Lstat(path)
-		if a < devices && (err != nil || !isReachable(path)) {
+		if a < devices && (err != nil || !isReachable(path, open)) {
 			continue
 		}
 		if path != "/" {
 			above := t.of(filepath.Dir(path))
 			empty := above == hidden || above == private || above == devices || above == procs
-			if a == above && !t.pinned[path] || a == hidden && empty {
+			pin := t.pinned[path] && above == write // in a read-only folder nothing can be renamed
+			if a == above && !pin || a == hidden && empty {
 				continue
 			}
 		}
@@ -160,7 +203,9 @@ func (t *table) rules() (list []rule) {
 
 // table computes the table for the spec.
 func (s Spec) table() (*table, error) {
-	t := &table{access: map[string]access{}, pinned: map[string]bool{}}
+	t := newTable(links{})
+	temporary := make(chan []string, 1)
+	go func() { temporary <- s.temporary() }() // a full /tmp takes as long as the rest of the table
 	homes := s.homes()
 	if len(homes) == 0 {
 		return nil, errors.New("the home is not known")
@@ -173,7 +218,8 @@ func (s Spec) table() (*table, error) {
 	t.put(devices, "/dev")
 	t.put(procs, "/proc")
 	if os.Getuid() == 0 { // root owns these files, so the agent could write them
-		t.add(read, "/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/acpi", "/proc/fs", "/proc/scsi")
+		t.add(read, "/proc/sys", "/proc/sysrq-trigger")
+		t.add(private, "/proc/irq", "/proc/bus", "/proc/acpi", "/proc/fs", "/proc/scsi") // an empty folder starts faster
 	}
 	t.put(private, "/run")
 	t.add(private, "/var/run", s.variable("XDG_RUNTIME_DIR"))
@@ -198,7 +244,7 @@ func (s Spec) table() (*table, error) {
 		}
 	}
 	own := slices.Concat(s.caches(t), s.below(s.Own))
-	loose := s.loose(homes, own)
+	loose := s.loose(t.links, homes, own)
 	for _, path := range own {
 		if loose.hasLink(path) {
 			t.left = append(t.left, path)
@@ -212,10 +258,11 @@ func (s Spec) table() (*table, error) {
 	t.add(read, s.Search...)
 	t.add(read, s.Program)
 	t.add(read, s.Keep...)
-	t.add(hidden, slices.Concat(s.Hide, below(homes, usual), kernelFolders(), s.sockets(t))...)
-	t.coverAliases(homes)
+	mounted := mounts()
+	t.add(hidden, slices.Concat(s.Hide, below(homes, usual), kernelFolders(mounted), s.sockets(t, <-temporary))...)
+	t.coverAliases(mounted, homes)
 	for _, path := range s.Show {
-		real, err := filepath.EvalSymlinks(path)
+		real, err := t.links.eval(path)
 		if a := t.of(real); err == nil && a != read && a != write {
 			t.put(read, real)
 		}
@@ -228,8 +275,8 @@ func (s Spec) table() (*table, error) {
 
 // loose returns a table for the loosest sandbox. In it, an agent can write to each path to which an earlier agent could
 // have written in any mode.
-func (s Spec) loose(homes, own []string) *table {
-	t := &table{access: map[string]access{}, pinned: map[string]bool{}}
+func (s Spec) loose(l links, homes, own []string) *table {
+	t := newTable(l)
 	t.put(read, "/")
 	t.shareSystem()
 	for _, home := range homes {
@@ -245,7 +292,7 @@ func (s Spec) loose(homes, own []string) *table {
 // hasLink reports whether a path contains a symbolic link in a folder to which the table lets an agent write. The agent
 // could have made such a link.
 func (t *table) hasLink(path string) bool {
-	if _, err := filepath.EvalSymlinks(path); err != nil {
+	if _, err := t.links.eval(path); err != nil {
 		return false // the path does not exist, or its links form a loop
 	}
 	for p := filepath.Clean(path); p != filepath.Dir(p); p = filepath.Dir(p) {
@@ -253,7 +300,7 @@ func (t *table) hasLink(path string) bool {
 		if err != nil {
 			continue // not a link
 		}
-		dir, err := filepath.EvalSymlinks(filepath.Dir(p))
+		dir, err := t.links.eval(filepath.Dir(p))
 		if err != nil || t.of(dir) == write || t.hasLink(from(dir, target)) {
 			return true
 		}
@@ -262,15 +309,15 @@ func (t *table) hasLink(path string) bool {
 }
 
 // coverAliases makes other mounts of the homes read-only, and hides other mounts of hidden paths.
-func (t *table) coverAliases(homes []string) {
+func (t *table) coverAliases(mounted []mount, homes []string) {
 	var covered []string
 	for path, a := range t.access {
 		if a == hidden {
 			covered = append(covered, path)
 		}
 	}
-	t.add(read, aliases(homes)...)
-	t.add(hidden, aliases(covered)...)
+	t.add(read, aliases(mounted, homes)...)
+	t.add(hidden, aliases(mounted, covered)...)
 }
 
 // below returns the absolute paths of names, which may be relative to the home.

@@ -39,6 +39,79 @@ func TestShow(t *testing.T) {
 	}
 }
 
+// TestPins checks that the folders above a path of the spec become mount points exactly where an agent could rename
+// them. In a read-only folder it can rename nothing, and a mount there would only make the start slower.
+func TestPins(t *testing.T) {
+	home, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	work, search := filepath.Join(home, "src", "group", "p"), filepath.Join(home, ".tools", "bin")
+	visible := filepath.Join(home, "dev", "bin")
+	for _, dir := range []string{work, search, visible} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for mode, want := range map[Mode][]string{
+		Protect: {"src", "src/group", "src/group/p", "dev", "dev/bin"}, Project: {"src/group/p"},
+	} {
+		table, err := Spec{Mode: mode, Home: home, Work: []string{work},
+			Search: []string{search, visible, "/usr/bin"}}.table()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var points []string
+		for _, r := range table.rules() {
+			points = append(points, r.path)
+		}
+		for _, name := range []string{"src", "src/group", "src/group/p", "dev", "dev/bin", ".tools", ".tools/bin"} {
+			if got := slices.Contains(points, filepath.Join(home, name)); got != slices.Contains(want, name) {
+				t.Errorf("%s: %s is a mount point: %v", mode, name, got)
+			}
+		}
+		if slices.Contains(points, "/usr/bin") {
+			t.Errorf("%s: /usr/bin is a mount point", mode)
+		}
+	}
+}
+
+// TestLinks checks that links gives the same results as filepath.EvalSymlinks, also for paths with dots, for missing
+// paths and for loops.
+func TestLinks(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "a", "b"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for link, to := range map[string]string{
+		"up": "a/b/..", "deep": "a/b", "chain": "deep", "loop": "loop", "away": "missing",
+	} {
+		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l := links{}
+	for range 2 { // the second time, l knows the folders
+		for _, name := range []string{"", "/", "a", "a/b", "up", "up/b", "deep/..", "deep/../b", "chain", "chain/", "chain/.",
+			"chain//x", "loop", "loop/x", "away", "file", "file/x", "missing/x"} {
+			path := dir + "/" + name
+			got, err := l.eval(path)
+			want, wantErr := filepath.EvalSymlinks(path)
+			if (err == nil) != (wantErr == nil) || err == nil && got != want {
+				t.Errorf("%s: %q, %v; want %q, %v", path, got, err, want, wantErr)
+			}
+		}
+	}
+	for _, path := range []string{"/", "."} {
+		if got, err := l.eval(path); err != nil || got != path {
+			t.Errorf("%q: %q, %v", path, got, err)
+		}
+	}
+}
+
 // TestReach checks the results of Reads, Writes and Connects for paths with links, hidden paths, and hosts with ports.
 func TestReach(t *testing.T) {
 	home, err := filepath.EvalSymlinks(t.TempDir())
