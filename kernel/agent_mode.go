@@ -42,7 +42,8 @@ func (s *agentSession) presentModeNow() string {
 	return s.presentMode()
 }
 
-// expectMode announces that the given mode is being chosen, so that the agent's report of it is no surprise.
+// expectMode announces the mode that Perlica or the client is choosing now. Without this, watchMode would take the
+// agent's report of the mode for a change without a request.
 func (s *agentSession) expectMode(mode string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,7 +106,7 @@ type Offers struct {
 	Modes    []acp.SessionMode
 	Options  []acp.SessionConfigOption
 	Commands []acp.AvailableCommand
-	Asking   []string // offered modes that are not looser than the configured or the asking mode
+	Asking   []string // the configured mode, the asking mode and the stricter modes, if offered
 	// Lost holds a sentence for each earlier choice that could not be made again.
 	Lost []*message.Text
 }

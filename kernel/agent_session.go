@@ -92,8 +92,8 @@ type agentSession struct {
 	modes  modeWatch
 }
 
-// newAgentSession returns an agentSession without a process. With a client, the session's events get the turn's
-// references, and otherwise base.
+// newAgentSession returns an agentSession without a process. The session's events name the session and the run in
+// the client's references. Without a client, they have the references in base.
 func newAgentSession(r *Runner, setup Setup, base event.Refs, client *client) *agentSession {
 	return &agentSession{r: r, setup: setup, base: base, client: client, heard: make(chan struct{}, 1)}
 }
@@ -233,7 +233,8 @@ func (s *agentSession) finishTurn() {
 	s.client = nil
 }
 
-// refs returns the references of the present turn. Between turns it returns base, which names no run.
+// refs returns the ids that go into the next event, such as the ids of the session and the run. Between turns it
+// returns base, which names no run.
 func (s *agentSession) refs() event.Refs {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

@@ -218,14 +218,15 @@ func (a *Attached) Durable() func() error {
 	return func() error { return a.r.log.SyncTo(mark) }
 }
 
-// origins stores the references of the turn in which each tool call or message of the agent began.
+// origins remembers the turn in which each tool call or message of the agent began. A turn is stored as the
+// references of its events.
 type origins struct {
 	refs  map[string]event.Refs
 	order []string // the ids, oldest first
 }
 
-// maxOrigins is the number of tool calls and messages that origins stores. A line of an older tool call belongs to the
-// present turn.
+// maxOrigins is the number of tool calls and messages that origins stores. A line of an older, forgotten tool call
+// gets the references of the present turn.
 const maxOrigins = 4096
 
 // of returns the references for the event of an agent's line. The parameter "now" has the references of the present

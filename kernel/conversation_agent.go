@@ -10,7 +10,7 @@ import (
 	"github.com/perlica/perlica/kernel/agents"
 )
 
-// keptAgent is the agent session of a conversation. It exists from the moment at which its start begins.
+// keptAgent is the agent session of a conversation. It exists as soon as the agent begins to start.
 type keptAgent struct {
 	*agentSession
 	cancel context.CancelFunc // cancels the start

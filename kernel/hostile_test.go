@@ -25,8 +25,8 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// TestLocksLieInTheirFolder checks that no id of a run or session from a foreign log leads to a lock file outside the
-// folder of locks. Perlica removes lock files.
+// TestLocksLieInTheirFolder checks that no id of a run or session from a foreign log leads to a lock file outside
+// the folder of locks. Perlica removes lock files, so it could remove another file.
 func TestLocksLieInTheirFolder(t *testing.T) {
 	r := openRunner(t)
 	victim := filepath.Join(filepath.Dir(r.opt.Paths.Locks), "Cargo.lock")

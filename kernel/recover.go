@@ -89,9 +89,9 @@ func (r *Runner) recoverRuns(ctx context.Context, ids []event.RunID, why cause) 
 	return recovered, nil
 }
 
-// resolveRest completes the record of the run's answered and lapsed questions. A resolution says whether the agent got
-// the answer, and the dead process has not recorded it. If the log has a reply, the agent got the answer. Otherwise the
-// process ended before it could reply.
+// resolveRest completes the record of the run's answered and lapsed questions. Each of these questions needs an
+// event interaction.resolved, which says whether the agent got the answer. If the log has a reply, the agent got
+// the answer. Otherwise the process ended before it could reply.
 func (r *Runner) resolveRest(ctx context.Context, id event.RunID) error {
 	ends := map[event.InteractionID]event.Event{} // the newest event of each question
 	for e, err := range r.log.Events(ctx, event.Query{Run: id, Types: []event.Type{

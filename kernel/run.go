@@ -122,7 +122,8 @@ func (r *Runner) otherResult(ctx context.Context, in Input) (record.Result, erro
 type run struct {
 	r *Runner
 	t Turn
-	// refs are the references of the run's events, without the agent's session.
+	// refs has the ids for the run's events, such as the ids of the run and the session. The id of the agent's own
+	// session comes later.
 	refs  event.Refs
 	state state
 	// own is the run's lock if a conversation has reserved it. If own is nil, takeLock creates the lock.

@@ -117,7 +117,7 @@ func errStopped(s fact.Stop) error { return stoppedEarly.With(s.Reason()) }
 const cancelFirst = 100 * time.Millisecond
 
 // cancelTurn asks the agent to cancel, and then ends the agent's questions. If the questions ended first, the agent
-// could continue and end the turn as usual. The caller has recorded the stop.
+// could continue and end the turn as if nobody had stopped it. The caller has recorded the stop.
 func (run *run) cancelTurn() {
 	cancel := run.agent.session.Cancel
 	if run.clientPrompt != nil {

@@ -271,8 +271,8 @@ func (c *client) readTool(call provider.ToolCall, options []acp.PermissionOption
 	return read
 }
 
-// asking is a question of the agent, with everything that reading needs. The reading itself is not stored, because it
-// repeats most of the question's bytes.
+// asking is a question of the agent, with everything that the method reading needs. The result of this method is
+// not stored, because it repeats most of the question's bytes.
 type asking struct {
 	// Tool is the whole call, including everything that was reported earlier.
 	*provider.PermissionRequest

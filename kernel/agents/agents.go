@@ -167,8 +167,9 @@ func (r Resolver) missing(k registry.Known) *Error {
 	return e
 }
 
-// AskingOf returns the settings that make an agent ask before it acts. If the registry knows such settings for the
-// introduced agent, it returns them. Otherwise it returns the settings of a.
+// AskingOf returns the settings that make an agent ask before it acts. The parameter "info" is the agent's
+// introduction of itself. If the registry knows settings for this name, AskingOf returns them, and otherwise the
+// settings of a.
 func (a Agent) AskingOf(info *acp.Implementation) provider.Asking {
 	if k := a.Known(info); info != nil && (k.Asking.Mode != "" || k.Asking.Option != "") {
 		return provider.Asking{Env: a.Asking.Env, Mode: k.Asking.Mode, Option: k.Asking.Option, Value: k.Asking.Value,

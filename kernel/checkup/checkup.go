@@ -56,7 +56,8 @@ type Checkup struct {
 	Agents agents.Resolver
 	// Auditor returns a judge of the log's events. If it is nil, the events are not judged.
 	Auditor func() verify.Auditor
-	// Place has the same meaning as the field Place of verify.Options.
+	// Place returns an error if the file is not the log that the user expects at its path. If Place is nil, any log
+	// is accepted.
 	Place func(context.Context, *store.Reader) error
 	// Held says that this process has the context's log open. Such a process must not ask the system for the log's
 	// locks, because it would lose its own locks. See store.WriteLockHolder.

@@ -231,8 +231,9 @@ type ToolSeen struct {
 	Status string `json:"status"`
 }
 
-// UnaskedTool is the payload of policy.unasked_tool. A tool that may have changed something ran without a question, or
-// did something other than the allowed action. Or the agent itself changed its mode.
+// UnaskedTool is the payload of policy.unasked_tool. There are two cases. A tool that may have changed something
+// ran without a question, or did something other than the allowed action. In the other case, the agent changed its
+// mode by itself.
 type UnaskedTool struct {
 	ToolSeen
 	Why string `json:"why"`

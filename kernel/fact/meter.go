@@ -123,8 +123,8 @@ type Used struct {
 	Cost    float64
 }
 
-// UsedBy returns the usage of the run whose outcome is the event e with the answer said. It reads earlier reports of
-// the agent's session from the log.
+// UsedBy returns the usage of one run. The event e is the run's outcome, and the parameter "said" is the decoded
+// answer in it. It reads earlier reports of the agent's session from the log.
 func UsedBy(ctx context.Context, log event.Reader, e event.Event, said Responded) (u Used, err error) {
 	var m Meter
 	err = m.BeginSession(ctx, log, e.Refs, said, event.Query{Until: e.Seq - 1})

@@ -13,8 +13,8 @@ import (
 	"github.com/perlica/perlica/eventlog/verify"
 )
 
-// settled is the minimum age of a file's last change for a stored result. A younger file could change once more within
-// the same tick of the clock, and its time would stay the same.
+// settled is the minimum age of a file's last change before a check's result is stored for the file. A younger file
+// could change once more within the same tick of the clock, and its time would stay the same.
 const settled = 100 * time.Millisecond
 
 // recentEvents is the number of newest events that Headers checks after each change of a log. Checking takes 3 ms for

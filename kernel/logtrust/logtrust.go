@@ -80,8 +80,8 @@ type entry struct {
 	// Keys are the keys that the user trusted for this log.
 	Keys []knownKey `json:"keys,omitempty"`
 
-	// Size and Leaf are the number and the hash of the newest event that was seen. Context is the name of a context. The
-	// log was in the folder of this context at that time.
+	// Size and Leaf are the number and the hash of the newest event that was seen. Context is the name of the
+	// context with the log in its folder at that time.
 	Size    int64  `json:"size,omitempty"`
 	Leaf    string `json:"leaf,omitempty"`
 	Context string `json:"context,omitempty"`

@@ -62,7 +62,7 @@ func (p *Project) Hooks() (list []hook.Hook) {
 	return list
 }
 
-// positions returns the positions of the hooks in a context's log.
+// positions returns the folder that stores, for each hook, the number of the last event that the hook got.
 func positions(paths config.ContextPaths) hook.Positions {
 	return hook.Positions(filepath.Join(paths.Dir, "hooks"))
 }

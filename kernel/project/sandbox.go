@@ -39,11 +39,12 @@ func (p *Project) CheckSandbox() error {
 	return box.Explain()
 }
 
-// offered is the file that remembers that a person heard of the sandbox.
+// offered is the name of an empty file in the state directory. The file exists after Perlica has told a person of
+// the sandbox.
 const offered = "sandbox-offered"
 
-// OfferSandbox reports whether a person should hear of the sandbox, because no setting names one and this machine can
-// start the mode protect. It tries the machine once for each folder of state.
+// OfferSandbox reports whether Perlica should tell a person of the sandbox: no setting names one, and this machine
+// can start the mode protect. With the same state directory, OfferSandbox tries this only once.
 func (p *Project) OfferSandbox(agent agents.Agent) bool {
 	if p.Config.Sandbox != "" || p.Config.Provider(agent.ID).Sandbox != "" {
 		return false
@@ -118,7 +119,7 @@ func (p *Project) hosts(agent agents.Agent) (hosts []proxy.Host) {
 // address, or empty.
 func defaultHosts(agent agents.Agent, api, base string) (list []string) {
 	if u, err := url.Parse(base); err == nil && u.Host != "" {
-		if u.Port() == "" { // an entry with a port may also lead to a private address
+		if u.Port() == "" { // with a port, the entry may also be a private address
 			u.Host += ":" + map[string]string{"http": "80", "https": "443"}[u.Scheme]
 		}
 		return []string{u.Host}

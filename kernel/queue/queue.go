@@ -35,8 +35,8 @@ var (
 // ends are the types of events after which an input no longer waits.
 var ends = []event.Type{event.MessageWithdrawn, event.Requested}
 
-// Queued returns an event that puts an input into a session's queue. The caller appends the event together with its own
-// events, and knows that the input's id is new. If the session is not known yet, it may be empty.
+// Queued returns an event that puts an input into a session's queue. The caller appends the event together with its
+// own events, and has made sure that the input's id is new. If the session is not known yet, it may be empty.
 func Queued(session event.SessionID, id event.InputID, m fact.MessageQueued) event.Event {
 	return event.NewFact(event.MessageQueued, "user", event.Refs{Session: session, Input: id}, m)
 }

@@ -65,8 +65,8 @@ type putEntry func(Entry) error
 
 var errLeft = errors.New("the caller's loop has ended")
 
-// entries calls the function "read", and yields each entry that this function puts. It then yields the function's
-// error, unless the caller has left the loop or ctx has ended.
+// entries calls the function "read", which passes each entry to its argument of type putEntry. entries yields these
+// entries, and then the error of "read", unless the caller has left the loop or ctx has ended.
 func entries(ctx context.Context, read func(putEntry) error) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		err := read(func(e Entry) error {
@@ -107,8 +107,8 @@ func newFollower(log event.Reader, locks string) *follower {
 		holders: map[event.SessionID]*filelock.BusyError{}}
 }
 
-// followLog calls past, which puts the recorded entries. Then it puts each new entry, until ctx ends or the caller
-// leaves the loop.
+// followLog calls the function "past", which passes the recorded entries to put. Then it passes each new entry to
+// put, until ctx ends or the caller leaves the loop.
 func (f *follower) followLog(ctx context.Context, past func(putEntry) error, put putEntry) error {
 	wait, done, err := f.news(ctx) // before the head is read, so that no event is missed
 	if err != nil {
@@ -124,7 +124,8 @@ func (f *follower) followLog(ctx context.Context, past func(putEntry) error, put
 	}
 	for changed := true; ; {
 		began := time.Now()
-		holders, err := f.lookAtHolders() // read first: an ended process has written its last event
+		// before the events, because a process that has ended has written its last event
+		holders, err := f.lookAtHolders()
 		if err != nil {
 			return err
 		}
@@ -229,7 +230,7 @@ func (f *follower) newest(ctx context.Context) (event.Seq, error) {
 	return e.Seq, err
 }
 
-// putNewestTurns puts the recorded entries of the session's newest turns.
+// putNewestTurns passes to put the recorded entries of the session's newest turns.
 func (f *follower) putNewestTurns(ctx context.Context, turns int, put putEntry) error {
 	if turns <= 0 || f.head == 0 {
 		return nil

@@ -8,8 +8,8 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// TestRecordOfAnything checks that the type of an event is used even if its payload is unreadable. Apply must return an
-// error for exactly those types, because it decodes the payload only of these types.
+// TestRecordOfAnything checks that the type of an event is used even if its payload is unreadable. For an
+// unreadable payload, Apply must return an error exactly if it decodes payloads of this type.
 func TestRecordOfAnything(t *testing.T) {
 	for _, typ := range event.Known().Types() {
 		r := &Record{}

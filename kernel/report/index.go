@@ -188,10 +188,10 @@ func parts(first string, more ...string) string {
 	return b.String()
 }
 
-// searchSchema has the index of words. The index has no copy of the texts, because the text of a hit is read from the
-// log. Provider, session and kind are words in a separate column, so a filter is only one more word. A clock may jump,
-// so times do not have the order of the events. The table stretches therefore has the oldest and the newest time in
-// each group of 512 events.
+// searchSchema has the index of words. The index has no copy of the texts, because the text of a hit is read from
+// the log. Provider, session and kind are words in a separate column, so a filter is only one more word. A clock
+// may jump, so times do not have the order of the events. The table "stretches" therefore has the oldest and the
+// newest time in each group of 512 events.
 const searchSchema = `
 	CREATE VIRTUAL TABLE words USING fts5(
 		text, chars, tags,

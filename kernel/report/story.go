@@ -98,7 +98,8 @@ type (
 type unasked struct {
 	// Call is the tool call as the agent reported it. It is empty if the agent changed its mode.
 	Call provider.ToolCall
-	// Always is an earlier question. Its permanent yes allowed the call. Its ID is empty if no such question is recorded.
+	// Always is the earlier question with the permanent yes that allowed the call. Its ID is empty if no such
+	// question is recorded.
 	Always interaction.Question
 	// Yes is that permanent yes. YesAt is its time.
 	Yes   *interaction.Answer

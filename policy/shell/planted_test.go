@@ -2,8 +2,8 @@ package shell
 
 import "testing"
 
-// TestPlanted checks that a change of a file in targets.txt needs a person, also under another spelling of its name,
-// and that its folder does, too. Other hidden files need no person.
+// TestPlanted checks that a change of a file in targets.txt needs a person, also under another spelling of the
+// file's name. A change of the file's folder needs a person, too. Other hidden files need no person.
 func TestPlanted(t *testing.T) {
 	at := Place{Dir: "/w/proj", Home: "/home/me", Temp: []string{"/tmp"}}
 	for _, name := range []string{

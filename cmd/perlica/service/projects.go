@@ -143,7 +143,7 @@ func (a *app) openProject(ctx context.Context, f fact.ServedProject, name string
 	}
 	notified := a.startNotifying(p, b)
 	kept := startSchedules(p, runner, func() (*project.Project, error) { return a.findProject(f) }, log)
-	closeLog := done // The returned function needs the present value, because the result done gets another one.
+	closeLog := done // keep the present function, because the result "done" is replaced below
 	return b, func() error { kept(); notified(); return closeLog() }, nil
 }
 

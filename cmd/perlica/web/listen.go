@@ -209,8 +209,9 @@ func (a *app) findHere(only string) (*project.Project, error) {
 // drainTime is the time after a stop in which running HTTP requests may finish.
 const drainTime = 5 * time.Second
 
-// serveRequests serves until ctx ends. Next to the server it runs the parameter "started". When ctx ends, serveRequests
-// calls the parameter stopping, ends streams, lets requests finish, and lets turns run for the grace time.
+// serveRequests serves until ctx ends. Next to the server it runs the function "started". When ctx ends,
+// serveRequests calls the function "stopping", ends streams, lets requests finish, and lets turns run for the grace
+// time.
 func (s *site) serveRequests(ctx context.Context, stopping func(), started func(context.Context)) error {
 	during, end := context.WithCancel(ctx)
 	defer end()
