@@ -16,8 +16,8 @@ import (
 	"github.com/perlica/perlica/eventlog/store"
 )
 
-// openMany opens a log n times, as n processes do. Each handle calls hook at its failpoints. The parameter "wait" is
-// the time for which a handle waits for a lock if the lock's holder commits nothing.
+// openMany opens a log n times, as n processes do. Each handle calls the function "hook" at its failpoints. The
+// parameter "wait" is the time for which a handle waits for a lock if the lock's holder commits nothing.
 func openMany(t *testing.T, n int, wait time.Duration, hook func(i int, point string) error) []*Log {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "eventlog.db")

@@ -43,8 +43,8 @@ func (c crash) String() string {
 		c.of.name, c.of.seed, c.at, len(c.of.ops), c.fate, c.acked, last)
 }
 
-// crashes makes n different states and calls yield with each of them, until yield returns false. If the recording has
-// fewer states, it makes only these.
+// crashes makes n different states and calls the function "yield" with each of them, until it returns false. If the
+// recording has fewer states, it makes only these.
 func (r *recording) crashes(dice *rand.Rand, n int, yield func(crash) bool) {
 	seed, seen := maphash.MakeSeed(), map[uint64]bool{}
 	for try := 0; len(seen) < n && try < 4; try++ {

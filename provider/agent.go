@@ -33,8 +33,9 @@ type Asking struct {
 	Stricter []string `json:"stricter,omitempty"`
 }
 
-// Environ returns the environment of an agent: the variables that process.Environ passes with a.Env, and the
-// settings that make the agent ask. A setting is left out if a.Env names it and parent sets it.
+// Environ returns the environment of an agent: the variables that process.Environ passes with a.Env, and the settings
+// that make the agent ask. A setting is left out if a.Env names its variable and the parameter "parent" contains this
+// variable.
 func (a Agent) Environ(parent []string) ([]string, error) {
 	env, err := process.Environ(parent, a.Env)
 	if err != nil {

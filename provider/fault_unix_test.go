@@ -23,7 +23,7 @@ func mustPipe(t *testing.T) (r, w *os.File) {
 	return r, w
 }
 
-// tapInput replaces the agent's input with a pipe of the test. waiting reports whether the pipe contains
+// tapInput replaces the agent's input with a pipe of the test. The function "waiting" reports whether the pipe contains
 // bytes.
 func tapInput(t *testing.T, c *provider.Conn) (r *os.File, waiting func() bool) {
 	t.Helper()

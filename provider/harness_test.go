@@ -237,7 +237,7 @@ func (w *watcher) Drained() {
 	}
 }
 
-// waitFor waits until ready returns true. ready is called with the watcher locked.
+// waitFor waits until the function "ready" returns true. This function is called with the watcher locked.
 func (w *watcher) waitFor(t *testing.T, what string, ready func() bool) {
 	t.Helper()
 	late := time.After(time.Minute)

@@ -10,9 +10,9 @@ import (
 	"github.com/coder/acp-go-sdk"
 )
 
-// lenient decodes data into the value that v points to, by the schema's rules for clients. It skips a list
-// item that has the wrong form, and it treats a member of the wrong form as absent. dropped names the places
-// of the parts that were left out. The error means that no part of data could be decoded.
+// lenient decodes data into the value that v points to, by the schema's rules for clients. It skips a list item that
+// has the wrong form, and it treats a member of the wrong form as absent. The result "dropped" names the places of the
+// parts that were left out. The error means that no part of data could be decoded.
 func lenient(data []byte, v any) (dropped []string, err error) {
 	data, dropped = soundChoices(data)
 	err = json.Unmarshal(data, v)

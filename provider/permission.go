@@ -48,8 +48,8 @@ func (p *PermissionRequest) Sandbox() *sandbox.Sandbox {
 	return p.conn.Sandbox()
 }
 
-// NewLocalRequest makes a question from a request for files or terminals that a Peer could carry out. decide
-// receives the chosen option, or an empty id if nothing was chosen.
+// NewLocalRequest makes a question from a request for files or terminals that a Peer could carry out. The function
+// "decide" receives the chosen option, or an empty id if nothing was chosen.
 func (c *Conn) NewLocalRequest(id string, tool ToolCall, decide func(
 	option acp.PermissionOptionId) error) *PermissionRequest {
 	return &PermissionRequest{ID: id, Tool: tool, conn: c, decide: decide, done: make(chan struct{}),

@@ -62,9 +62,9 @@ func (r *answerReader) readAnswer(ctx context.Context, f *fact.BridgeReceived) e
 	return nil
 }
 
-// takeChoice stores in f the choice that a text makes. named is true if the message names its question without doubt,
-// for example by the question's id. Otherwise takeChoice refuses a yes that needs a typed word, and a yes that also
-// holds for later questions.
+// takeChoice stores in f the choice that a text makes. The parameter "named" is true if the message names its question
+// without doubt, for example by the question's id. Otherwise takeChoice refuses a yes that needs a typed word, and a
+// yes that also holds for later questions.
 func (r *answerReader) takeChoice(a *openQuestion, text string, named bool, f *fact.BridgeReceived) {
 	c, err := command.ReadChoice(a.Question, text)
 	if err != nil {

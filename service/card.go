@@ -98,8 +98,8 @@ func (c *card) has(id string) bool {
 	return slices.Contains(slices.Collect(maps.Values(c.sent)), id)
 }
 
-// markSending records that a message of the card is being sent. The caller must then call arrived
-// with the result and the platform's id.
+// markSending records that a message of the card is being sent. The caller must then call the function "arrived" with
+// the result and the platform's id.
 func (c *card) markSending(part string, now func() time.Time) (arrived func(id string, sent bool)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -171,7 +171,7 @@ func (b *Bridge) askContacts(ib *inbox, q interaction.Question) {
 }
 
 // makeCard makes the card of a question for a contact and returns the events of its messages. The card begins with the
-// text head, which names the origin of the question.
+// text "head", which names the origin of the question.
 func (b *Bridge) makeCard(a *openQuestion, c Contact, chat string, input event.InputID,
 	head string) (events []event.Event) {
 	say, limits := b.sentencesFor(c.key()), b.channels[c.Channel].Limits()

@@ -34,7 +34,7 @@ func (c remote) Fetch(ctx context.Context, _ string, _ int, f channel.File) (str
 	return c.fetch(ctx, f)
 }
 
-// remote runs a bridge with a channel that fetches files by the function fetch.
+// remote runs a bridge with a channel that fetches files with the function "fetch".
 func (w *world) remote(fetch func(ctx context.Context, f channel.File) (string, error)) *serving {
 	return w.serve(local.DefaultLimits(), func(o *service.Options) {
 		o.Backoff = time.Microsecond

@@ -205,8 +205,8 @@ func (b *Bridge) deliverMessage(ctx context.Context, q *queued) bool {
 	return false
 }
 
-// tryOnce attempts one sending and records the attempt. decided means that nothing remains to be
-// sent; otherwise err is the reason of the failure. ok is false if the bridge ends.
+// tryOnce attempts one sending and records the attempt. The result "decided" means that nothing remains to be sent;
+// otherwise err is the reason of the failure. ok is false if the bridge ends.
 func (b *Bridge) tryOnce(ctx context.Context, ch channel.Channel, q *queued) (decided, ok bool, err error) {
 	// A contact that was unpaired in the meantime is a stranger. The only message for a stranger is the refusal of a
 	// pairing code.

@@ -138,7 +138,7 @@ func (p *Projects) Live(ctx context.Context) (l Live, err error) {
 }
 
 // eachBridge calls the function f for each served project. If f fails for a project other than the home, that project
-// is no longer served. missing reports that a project is not served.
+// is no longer served. The result "missing" reports that at least one project is not served.
 func (p *Projects) eachBridge(ctx context.Context, f func(s *served, b *Bridge) error) (missing bool, err error) {
 	for i, s := range p.list {
 		b, _ := s.working()

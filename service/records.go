@@ -24,8 +24,8 @@ type Records struct {
 	vouchers approvals.Vouchers
 }
 
-// OpenRecords opens the view in the file at path and brings it up to date. Only contacts in
-// vouchers count: this user has paired them. The caller must Close the records before the log.
+// OpenRecords opens the view in the file at path and brings it up to date. Only contacts in the parameter "vouchers"
+// count, because this user has paired them. The caller must Close the records before the log.
 func OpenRecords(ctx context.Context, r *store.Reader, path string, vouchers approvals.Vouchers) (*Records, error) {
 	v, err := view.Open(ctx, r, path, nil, projection)
 	if err != nil {
@@ -48,7 +48,7 @@ func (r *Records) Unconfirmed(ctx context.Context) ([]Contact, error) {
 	return r.counting(ctx, false, "")
 }
 
-// counting returns the contacts with a voucher, or the contacts without a voucher if vouched is false.
+// counting returns the contacts with a voucher, or the contacts without a voucher if the parameter "vouched" is false.
 func (r *Records) counting(ctx context.Context, vouched bool, where string, args ...any) ([]Contact, error) {
 	if err := r.view.CatchUp(ctx); err != nil {
 		return nil, err
@@ -118,8 +118,8 @@ func (r *Records) cursor(ctx context.Context, channel string) (string, error) {
 	return cursor, err
 }
 
-// known reports whether the bridge has received a message before, and whether it has sent this message itself. digest
-// is the digest of the received message. It is empty if the record has none.
+// known reports whether the bridge has received a message before, and whether it has sent this message itself. The
+// result "digest" is the digest of the received message. It is empty if the record has none.
 func (r *Records) known(ctx context.Context, input event.InputID, channel,
 	platform string) (received, sent bool, digest string, err error) {
 	err = r.view.DB().QueryRowxContext(ctx, `

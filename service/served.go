@@ -76,9 +76,9 @@ func (s *served) requestOpen() {
 	}
 }
 
-// serveProject serves a project until ctx ends. After a failure it opens the project again, after a
-// while or at the next message for it. A repaired project therefore needs no restart of the bot.
-// serveProject calls tried when the project is served or has failed once.
+// serveProject serves a project until ctx ends. After a failure it opens the project again, after a while or at the
+// next message for it. A repaired project therefore needs no restart of the bot. serveProject calls the function
+// "tried" when the project is served or has failed once.
 func (p *Projects) serveProject(ctx context.Context, s *served, tried func()) {
 	least := p.list[0].b.opt.Backoff
 	for wait := least; ; wait = min(4*wait, maxReopen) {

@@ -27,7 +27,7 @@ const (
 	projectCommand = "project"
 )
 
-// parse reads a message as a command. agents are the names of the agent's own commands.
+// parse reads a message as a command. The parameter "agents" has the names of the agent's own commands.
 func parse(text string, agents ...string) (command.Line, error) {
 	text = strings.TrimSpace(text)
 	for _, name := range []string{speakCommand, followCommand, projectCommand} {

@@ -39,8 +39,7 @@ func (s *slots) takeSlot(ctx context.Context) bool {
 	return false
 }
 
-// ahead returns the number of turns that wait for a slot. full reports whether a new turn must
-// wait.
+// ahead returns the number of turns that wait for a slot. The result "full" reports whether a new turn must wait.
 func (s *slots) ahead() (n int, full bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

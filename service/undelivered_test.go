@@ -87,7 +87,7 @@ func (c hostile) Send(ctx context.Context, m channel.Outbound) (string, error) {
 	return c.Channel.Send(ctx, m)
 }
 
-// hostile runs a bridge with a channel that returns the errors of the function fail. It also returns a paired person.
+// hostile runs a bridge with a channel that returns the errors of the function "fail". It also returns a paired person.
 func (w *world) hostile(limits channel.Limits, fail func(m channel.Outbound) error) (*serving, *person) {
 	s := w.serve(limits, func(o *service.Options) {
 		o.Backoff, o.Settings.Grace = time.Millisecond, time.Millisecond // a question may be open at the end

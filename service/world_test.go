@@ -250,7 +250,7 @@ func (w *world) phone(name string) *person {
 	return p
 }
 
-// run keeps a phone connected until the test's bridges have ended or leave is called.
+// run keeps a phone connected until the test's bridges have ended or the function "leave" is called.
 func (w *world) run(p *person) (leave func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup

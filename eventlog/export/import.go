@@ -25,8 +25,8 @@ import (
 // its name.
 //
 // Import does not verify signatures. If the export has only a part of a log, the new file can be read, but not opened
-// for appending. When Import returns a nil error, the file survives a power failure. Import calls progress from time to
-// time with the Seq of the current event, unless "progress" is nil.
+// for appending. When Import returns a nil error, the file survives a power failure. Import calls the function
+// "progress" from time to time with the Seq of the current event, unless "progress" is nil.
 func Import(ctx context.Context, in io.Reader, path string, progress func(seq int64)) (Summary, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {

@@ -228,8 +228,8 @@ func class(c byte) int {
 	return 4
 }
 
-// solid returns the length of a key at the start of rest, or 0. The key must have 16 letters and digits without a
-// dash between them. sk-folding-cube-animation is a class name and no key.
+// solid returns the length of a key at the start of the parameter "rest", or 0. The key must have 16 letters and digits
+// without a dash between them. sk-folding-cube-animation is a class name and no key.
 func solid(rest string) int {
 	n := lengthOf(rest, dashed)
 	for _, part := range strings.FieldsFunc(rest[:n], func(r rune) bool { return r == '-' || r == '_' }) {
@@ -240,8 +240,9 @@ func solid(rest string) int {
 	return 0
 }
 
-// jwt returns the length of header.payload.signature at the start of rest, or 0. The header alone is not enough,
-// because any JSON object in base64 looks like one. An encrypted token has five parts, and one of them may be empty.
+// jwt returns the length of header.payload.signature at the start of the parameter "rest", or 0. The header alone is
+// not enough, because any JSON object in base64 looks like one. An encrypted token has five parts, and one of them may
+// be empty.
 func jwt(rest string) int {
 	n := lengthOf(rest, dashed)
 	if n < 8 {

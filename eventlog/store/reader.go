@@ -212,7 +212,7 @@ func (r *Reader) Hashes(ctx context.Context) Hashes {
 }
 
 // FindRuns returns the runs with a matching id that have an intent or an outcome. An id matches if it begins or ends
-// with part, or if its last eight characters begin with part. FindRuns reads no payload.
+// with the parameter "part", or if its last eight characters begin with this parameter. FindRuns reads no payload.
 func (r *Reader) FindRuns(ctx context.Context, part string) ([]event.RunID, error) {
 	var runs []event.RunID
 	err := r.db.SelectContext(ctx, &runs, `

@@ -69,8 +69,9 @@ func (v *verification) origins() map[event.Seq]event.Seq {
 	return from
 }
 
-// findOrigin looks for the original number of one event. It first tries the distance delta, because the previous bad
-// event was moved by delta. Then it tries numbers nearby, the numbers of the other bad events, and at last all numbers.
+// findOrigin looks for the original number of one event. It first tries the distance in the parameter "delta", because
+// the previous bad event was moved by this distance. Then it tries numbers nearby, the numbers of the other bad events,
+// and at last all numbers.
 func (v *verification) findOrigin(r *row, delta event.Seq, is func(*row, event.Seq) bool) (event.Seq, bool) {
 	if is(r, r.Seq+delta) {
 		return r.Seq + delta, true

@@ -33,8 +33,8 @@ type Conn struct {
 func New(out io.Writer) *Conn { return &Conn{out: out, waiting: map[string][]func(Message){}} }
 
 // Serve reads lines from the parameter "in" until it ends or ctx is cancelled, and then returns nil. Otherwise it
-// returns the error of reading. It hands requests and notifications to handle, one after the other. When ctx is
-// cancelled first, the goroutine that reads these lines stays until its Read returns.
+// returns the error of reading. It hands requests and notifications to the function "handle", one after the other. When
+// ctx is cancelled first, the goroutine that reads these lines stays until its Read returns.
 func (c *Conn) Serve(ctx context.Context, in io.Reader, handle func(Message)) error {
 	return Read(ctx, in, func(line []byte) {
 		m, err := Parse(line)
@@ -51,8 +51,8 @@ func (c *Conn) Serve(ctx context.Context, in io.Reader, handle func(Message)) er
 	})
 }
 
-// Read reads lines from the parameter "in" and calls handle with each line that is not blank. A line is valid until
-// handle returns. Read ends in the same cases as Serve, with the same results.
+// Read reads lines from the parameter "in" and calls the function "handle" with each line that is not blank. A line is
+// valid until handle returns. Read ends in the same cases as Serve, with the same results.
 func Read(ctx context.Context, in io.Reader, handle func(line []byte)) error {
 	ended := make(chan error, 1)
 	go func() {
@@ -73,8 +73,8 @@ func Read(ctx context.Context, in io.Reader, handle func(line []byte)) error {
 	}
 }
 
-// Request sends a request. The goroutine of Serve calls received with the response. If id is empty, Request uses the
-// next number, beginning with 0.
+// Request sends a request. The goroutine of Serve calls the function "received" with the response. If id is empty,
+// Request uses the next number, beginning with 0.
 func (c *Conn) Request(method string, params json.RawMessage, id string, received func(Message)) error {
 	c.mu.Lock()
 	if id == "" {

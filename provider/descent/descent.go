@@ -414,7 +414,7 @@ func CheckUnix(c syscall.Conn) error {
 	return check(pid)
 }
 
-// CheckTCP is CheckUnix for a connection over a loopback address. The connection leads from the address peer to the
+// CheckTCP is CheckUnix for a connection over a loopback address. The connection leads from the address "peer" to the
 // address "here". It returns nil for a connection from another machine.
 func CheckTCP(peer, here netip.AddrPort) error {
 	if !peer.Addr().Unmap().IsLoopback() && peer.Addr().Unmap() != here.Addr().Unmap() {

@@ -102,7 +102,7 @@ func file(mime, data, uri string) (part, error) {
 // object is a JSON object under construction.
 type object = map[string]any
 
-// messages returns the turns as a list of objects with a role and contents. content converts one part.
+// messages returns the turns as a list of objects with a role and contents. The function "content" converts one part.
 func messages(history []turn, assistant string, content func(p part, assistant bool) any) (list []object, err error) {
 	for _, t := range history {
 		role := "user"

@@ -201,7 +201,7 @@ type server struct {
 	bodies      []string
 }
 
-// listen serves connections, each with serve.
+// listen serves connections, each with the function "serve".
 func listen(t *testing.T, serve func(s *server, c net.Conn, r *bufio.Reader)) *server {
 	t.Helper()
 	return listenTLS(t, nil, serve)

@@ -353,7 +353,7 @@ func (p *Process) endProcesses() error {
 	return nil
 }
 
-// waitLeft waits until the agent itself has ended, the grace has passed or noGrace is closed.
+// waitLeft waits until the agent itself has ended, the grace has passed or the channel p.noGrace is closed.
 func (p *Process) waitLeft(grace time.Duration) bool {
 	t := time.NewTimer(grace)
 	defer t.Stop()
@@ -376,7 +376,7 @@ func (p *Process) waitLeft(grace time.Duration) bool {
 	}
 }
 
-// signalUnreaped calls send only while the process number certainly belongs to the agent.
+// signalUnreaped calls the function "send" only while the process number certainly belongs to the agent.
 func (p *Process) signalUnreaped(send func() error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -115,7 +115,7 @@ type Output struct {
 	rest   int  // bytes read since then
 }
 
-// EndWithAgent waits until the agent has ended, and then lets Read return. It returns early when ended is
+// EndWithAgent waits until the agent has ended, and then lets Read return. It returns early when the channel "ended" is
 // closed.
 func (o *Output) EndWithAgent(ended <-chan struct{}) {
 	select {

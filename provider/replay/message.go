@@ -70,7 +70,7 @@ func (m message) session() []byte {
 	return member(m.params, "sessionId")
 }
 
-// spanOf returns the start and the end of a member in the line. part must be a slice of the line.
+// spanOf returns the start and the end of a member in the line. The parameter "part" must be a slice of the line.
 func (m message) spanOf(part []byte) (from, to int) {
 	from = cap(m.line) - cap(part)
 	return from, from + len(part)

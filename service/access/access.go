@@ -65,7 +65,7 @@ func (rs Rights) Listed() string {
 	return rs[:len(rs)-1].join(", ") + " and " + string(rs[len(rs)-1])
 }
 
-// Parse reads rights as a person writes them. Each right must be in the list "of". The parameter whom is the owner's
+// Parse reads rights as a person writes them. Each right must be in the list "of". The parameter "whom" is the owner's
 // name in an error: a contact or a device.
 func Parse(s, whom string, of Rights) (Rights, error) {
 	rs := Recorded(s)

@@ -70,8 +70,8 @@ type Refusals struct {
 	left     int // refusals since the last recorded one
 }
 
-// Record reports whether a refusal must be recorded now. unrecorded is the number of refusals since the last recorded
-// one.
+// Record reports whether a refusal must be recorded now. The result "unrecorded" is the number of refusals since the
+// last recorded one.
 func (r *Refusals) Record(now time.Time) (unrecorded int, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

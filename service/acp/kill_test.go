@@ -24,7 +24,7 @@ type killed struct {
 	dies  int           // the relay is killed after the answer to the request with this number; 0 means never
 }
 
-// startKilled starts a relay in the world of a folder. The command wrap runs it.
+// startKilled starts a relay in the world of a folder. The command line of the relay begins with the words in "wrap".
 func startKilled(t *testing.T, dir string, wrap ...string) *killed {
 	t.Helper()
 	argv := append(wrap, os.Args[0], "agent", "serve", dir)

@@ -86,7 +86,7 @@ type world struct {
 
 const timeout = 2 * time.Minute // for a loaded machine
 
-// newWorld starts a relay. set changes its options.
+// newWorld starts a relay. The function "set" changes its options.
 func newWorld(t *testing.T, env []string, set func(*Options)) *world {
 	t.Helper()
 	w := &world{t: t, dir: t.TempDir(), places: map[string]*Place{}}

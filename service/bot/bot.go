@@ -30,7 +30,8 @@ func Place(path string) string {
 }
 
 // Projects returns the projects that a log's bot serves in addition to its own, in the order in which they were added.
-// ever is true if the bot has ever had such a project. Since then, this package has the cursors of the channels.
+// The result "ever" is true if the bot has ever had such a project. Since then, this package has the cursors of the
+// channels.
 func Projects(ctx context.Context, own *store.Reader, home string) (list []fact.ServedProject, ever bool, err error) {
 	types := []event.Type{event.ProjectAdded, event.ProjectRemoved}
 	for e, err := range own.Events(ctx, event.Query{Types: types, Class: event.Fact}) {

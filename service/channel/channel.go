@@ -269,7 +269,7 @@ func Judge(resp *http.Response, text []byte, pause time.Duration) error {
 }
 
 // retryAfter returns the pause of the header Retry-After, in seconds or as a date. If the header is absent, it returns
-// fallback.
+// the parameter "fallback".
 func retryAfter(resp *http.Response, fallback time.Duration) time.Duration {
 	const most = 24 * time.Hour
 	text := resp.Header.Get("Retry-After")

@@ -185,7 +185,7 @@ func (c *Channel) readChats(ctx context.Context, chats []chat, row int64, since,
 	return nil
 }
 
-// history reads a chat's messages back to row.
+// history reads a chat's messages back to the given row.
 func (c *Channel) history(ctx context.Context, id, row int64, since time.Time) ([]message, error) {
 	for limit := firstHistory; ; limit *= 4 {
 		out, err := c.runCommand(ctx, nil, "history", "--chat-id", strconv.FormatInt(id, 10), "--limit", strconv.Itoa(limit),

@@ -8,7 +8,7 @@ import (
 	"github.com/perlica/perlica/service/channel"
 )
 
-// run keeps a phone connected until the test ends or leave is called.
+// run keeps a phone connected until the test ends or the function "leave" is called.
 func run(t *testing.T, p *Phone) (leave func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup

@@ -82,8 +82,8 @@ func Start(p *project.Project, opt Options) (stop func()) {
 	}
 }
 
-// deliverAll opens the log and delivers to all targets until the context follow ends and the remaining notifications
-// are delivered. The end of the context send interrupts the deliveries.
+// deliverAll opens the log and delivers to all targets until the context "follow" ends and the remaining notifications
+// are delivered. The end of the context "send" interrupts the deliveries.
 func deliverAll(follow, send context.Context, p *project.Project, opt Options) {
 	r, done, err := p.Open(send, opt.Version)
 	if err != nil {
@@ -138,7 +138,7 @@ func Test(ctx context.Context, p *project.Project, t Target) (reply string, err 
 	return t.send(ctx, teller.plain(test, uuid.NewString()))
 }
 
-// run delivers until the context follow ends. It then delivers once more, for the last events.
+// run delivers until the context "follow" ends. It then delivers once more, for the last events.
 func (d *delivery) run(follow, send context.Context) {
 	for {
 		err := d.followLog(follow, send)
@@ -155,7 +155,7 @@ func (d *delivery) run(follow, send context.Context) {
 	}
 }
 
-// followLog delivers until the context follow ends or the log fails. Its error is never nil.
+// followLog delivers until the context "follow" ends or the log fails. Its error is never nil.
 func (d *delivery) followLog(follow, send context.Context) error {
 	changes, err := d.log.Changes(follow)
 	if err != nil {

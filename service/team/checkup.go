@@ -21,7 +21,7 @@ import (
 const clockOff = 30 * time.Second
 
 // Checkup examines the hub and this machine's membership for 'perlica doctor'. It calls the function "report" with each
-// result and changes nothing. hintOf returns the remedy for an error.
+// result and changes nothing. The function "hintOf" returns the remedy for an error.
 func (o Options) Checkup(ctx context.Context, hintOf func(error) string, report func(checkup.Check)) {
 	tell := func(name string, status checkup.Status, hint, format string, args ...any) {
 		report(checkup.Check{Name: name, Status: status, Detail: fmt.Sprintf(format, args...), Hint: hint})

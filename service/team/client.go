@@ -218,9 +218,9 @@ func (t *Team) foundElsewhere(ctx context.Context, batch []hub.Input, ids []stri
 	return came, nil
 }
 
-// Cancel stops an input: it withdraws a waiting input, and the owner stops a claimed one. withdrawn is true in the
-// first case. After success, this machine's log names the person and the place of the stop. The log has no failed
-// attempts, because a caller may try often until the hub can be reached.
+// Cancel stops an input: it withdraws a waiting input, and the owner stops a claimed one. The result "withdrawn" is
+// true in the first case. After success, this machine's log names the person and the place of the stop. The log has no
+// failed attempts, because a caller may try often until the hub can be reached.
 func (t *Team) Cancel(ctx context.Context, id, by, where string) (withdrawn bool, err error) {
 	if _, err := t.may(t.As, access.Ask); err != nil {
 		return false, err

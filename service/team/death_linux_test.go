@@ -21,8 +21,8 @@ var (
 	copyEvents = flag.Int("copy-events", 20_000, "how many events the copy of BenchmarkKeeper has")
 )
 
-// workerProcess runs a worker as a separate process. atClaim names the signal that the process
-// sends to itself between its first claim and the intent.
+// workerProcess runs a worker as a separate process. The parameter "atClaim" names the signal that the process sends to
+// itself between its first claim and the intent.
 func workerProcess(url, dir, atClaim string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()

@@ -23,8 +23,8 @@ import (
 func keeperName(member string) string { return keyName + "/" + member }
 
 // Keeper returns a keeper that verifies the copies of all workers. It uses the pinned keys and this machine's earlier
-// cosignatures. If cosigns is true, the keeper also cosigns. audit returns an auditor of a copy's events. If audit is
-// nil, the events are not audited.
+// cosignatures. If cosigns is true, the keeper also cosigns. The function "audit" returns an auditor of a copy's
+// events. If this function is nil, the events are not audited.
 func (t *Team) Keeper(ctx context.Context, cosigns bool, audit func() verify.Auditor) (*hub.Keeper, error) {
 	own, err := t.Log().Origin(ctx)
 	if err != nil {

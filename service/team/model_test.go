@@ -81,7 +81,7 @@ func start() (w world) {
 	return w
 }
 
-// next calls visit with every world that one step leads to.
+// next calls the function "visit" with every world that one step leads to.
 func (r rules) next(w world, visit func(string, world)) {
 	r.stepServers(w, visit)
 	for s := range nServers {

@@ -165,7 +165,7 @@ func Open(ctx context.Context, opt Options) (t *Team, err error) {
 	return t, nil
 }
 
-// open opens the hub and the log. joined is nil if this machine has not joined.
+// open opens the hub and the log. The result "joined" is nil if this machine has not joined.
 func open(ctx context.Context, opt Options) (t *Team, joined *fact.TeamJoined, err error) {
 	h, err := hub.Open(opt.URL)
 	if err != nil {
@@ -300,7 +300,8 @@ func (t *Team) askToJoin(ctx context.Context) error {
 	return nil
 }
 
-// declareMember signs a statement about a member and writes it to the hub. signer is "" for the first admin's key.
+// declareMember signs a statement about a member and writes it to the hub. The parameter "signer" is "" for the first
+// admin's key.
 func (t *Team) declareMember(ctx context.Context, m hub.Member, signer string) (err error) {
 	list, err := t.Hub.Members(ctx)
 	if err != nil {

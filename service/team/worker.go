@@ -157,11 +157,11 @@ func (w *Worker) Close() (err error) {
 	return err
 }
 
-// Run takes inputs until the context drain ends, and returns when the taken inputs have ended. When the context hard
-// ends, their agents end at once. Most errors of the hub do not end Run. A *hub.ForgottenError means that the hub has
-// forgotten claims of this worker. A *hub.ForkError or hub.ErrOtherLog means that the hub's copy belongs to another
-// log. After these errors Run takes no further inputs. errGone means that an admin has ended this machine's membership.
-// The team then learns nothing further about this machine's inputs without an outcome.
+// Run takes inputs until the context "drain" ends, and returns when the taken inputs have ended. When the context
+// "hard" ends, their agents end at once. Most errors of the hub do not end Run. A *hub.ForgottenError means that the
+// hub has forgotten claims of this worker. A *hub.ForkError or hub.ErrOtherLog means that the hub's copy belongs to
+// another log. After these errors Run takes no further inputs. errGone means that an admin has ended this machine's
+// membership. The team then learns nothing further about this machine's inputs without an outcome.
 func (w *Worker) Run(drain, hard context.Context) error {
 	if _, err := w.t.r.Recover(hard); err != nil {
 		return err
@@ -228,7 +228,7 @@ func (w *Worker) trouble(err error) {
 	}
 }
 
-// takeInputs claims inputs while slots are free, until drain ends.
+// takeInputs claims inputs while slots are free, until the context "drain" ends.
 func (w *Worker) takeInputs(drain, hard context.Context, stop context.CancelCauseFunc) error {
 	for drain.Err() == nil {
 		wait := pollEvery

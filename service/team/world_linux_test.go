@@ -124,8 +124,8 @@ func (m machine) join(t testing.TB, name string, confirmed bool) *Team {
 // roles counts the database roles that all tests have made. All tests share the server, and so its roles.
 var roles atomic.Int64
 
-// member adds another machine under a name. admin confirms it with the rights. If url is the
-// owner's, the machine gets a separate role, because row security does not apply to the owner.
+// member adds another machine under a name. The member "admin" confirms it with the rights. If url is the owner's, the
+// machine gets a separate role, because row security does not apply to the owner.
 func member(t testing.TB, admin *Team, url, name string, rights ...access.Right) (machine, *Team) {
 	t.Helper()
 	if strings.Contains(url, "&user=owner") {
@@ -150,7 +150,7 @@ func member(t testing.TB, admin *Team, url, name string, rights ...access.Right)
 	return m, j
 }
 
-// work runs a worker of the machine until drain is called or the test ends.
+// work runs a worker of the machine until the function "drain" is called or the test ends.
 func (m machine) work(t testing.TB, j *Team, slots int, labels ...string) (drain func()) {
 	t.Helper()
 	return m.serve(t, j, WorkerOptions{Slots: slots, Labels: labels, Projects: map[string]string{"website": m.dir}})

@@ -163,7 +163,7 @@ func (s *Server) eventsPage(w http.ResponseWriter, r *request, list []*eventLog,
 
 // recordedLines yields the lines of the recorded events that follow the event with the number "after". upTo is the
 // number of the last event. 0 means the newest event of the log. recordedLines returns the number of the last event
-// that it has read. If yield refuses a line, the returned event is the one before this line.
+// that it has read. If the function "yield" refuses a line, the returned event is the one before this line.
 func (l *eventLog) recordedLines(ctx context.Context, log logReader, after, upTo event.Seq,
 	yield func(line) bool) (event.Seq, error) {
 	if upTo == 0 {

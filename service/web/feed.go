@@ -234,8 +234,8 @@ func (f *feed) endReader() {
 }
 
 // enterAfter returns the number of the first line that a follower needs. The parameter "after" is the last event that
-// the follower has. states are the lines that name the holders of the sessions. ok is false if the ring begins too
-// late. The follower must then read the log itself up to the event upTo.
+// the follower has. The result "states" has the lines that name the holders of the sessions. ok is false if the ring
+// begins too late. The follower must then read the log itself up to the event "upTo".
 func (f *feed) enterAfter(after event.Seq) (next int64, states []line, upTo event.Seq, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -297,8 +297,8 @@ const (
 func newBacklog() *backlog { return &backlog{sem: make(chan struct{}, 1)} }
 
 // readLines returns the lines that follow the event with the number "after", and the last event that they cover. It
-// reads no event after upTo, which must be on record. But it may return a segment that was read for another follower
-// and ends later. The caller sends the lines without holding sem, so a slow client blocks no other reader.
+// reads no event after the event "upTo", which must be on record. But it may return a segment that was read for another
+// follower and ends later. The caller sends the lines without holding sem, so a slow client blocks no other reader.
 func (b *backlog) readLines(ctx context.Context, at place, log logReader, after,
 	upTo event.Seq) ([]line, event.Seq, error) {
 	select {

@@ -137,7 +137,7 @@ func (ls *logs) oneLog(ctx context.Context, where place) (*eventLog, error) {
 	return nil, whichContext.problem(severalContexts.With(len(list)))
 }
 
-// logAt returns the log of a place. used is the entry of this place in the list of the user's projects.
+// logAt returns the log of a place. The parameter "used" is the entry of this place in the list of the user's projects.
 func (ls *logs) logAt(at place, used project.Used) (*eventLog, error) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()

@@ -108,7 +108,7 @@ var (
 	stoppingNow    = newKind("stopping", http.StatusServiceUnavailable, "the server is being stopped")
 )
 
-// problem returns a problem of the kind. detail may be nil.
+// problem returns a problem of the kind. The parameter "detail" may be nil.
 func (k kind) problem(detail *message.Text) *problem {
 	p := &problem{
 		Type: "docs/http.md#" + k.name, Title: k.title.Text, Status: k.status, Code: k.title.Code,

@@ -162,7 +162,7 @@ func (w *atWorkers) open() []pendingQuestion {
 	return slices.Clone(w.list)
 }
 
-// oneMore reports whether an open question is missing in the map known. It then replaces this map with the open
+// oneMore reports whether an open question is missing in the map "known". It then replaces this map with the open
 // questions.
 func (s *Server) oneMore(known map[event.InteractionID]bool) (more bool) {
 	before := maps.Clone(known)
@@ -247,7 +247,7 @@ func newPresent() present {
 	return present{&sync.Mutex{}, map[string]int{}, map[string]time.Time{}, map[string]chan struct{}{}}
 }
 
-// addStream records a stream of a device until the caller calls leave.
+// addStream records a stream of a device until the caller calls the function "leave".
 func (p *present) addStream(id string) (leave func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

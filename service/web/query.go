@@ -35,7 +35,7 @@ func (r *request) checkParameters(names ...string) error {
 	return nil
 }
 
-// number returns the value of a numeric parameter, or fallback if the parameter is absent.
+// number returns the value of a numeric parameter, or the parameter "fallback" if the parameter is absent.
 func (r *request) number(name string, fallback, least, most int64) (int64, error) {
 	text := r.URL.Query().Get(name)
 	if text == "" && !r.URL.Query().Has(name) {

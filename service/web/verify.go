@@ -114,7 +114,7 @@ func (v *verified) checkLog(r *request, l *eventLog, log *store.Reader) error {
 	return nil
 }
 
-// noEvent returns the error for a missing event. The parameter ref is the event's name in the request, and the error
+// noEvent returns the error for a missing event. The parameter "ref" is the event's name in the request, and the error
 // repeats it.
 func noEvent(err error, ref string) error {
 	if errors.Is(err, disk.ErrNotExist) {

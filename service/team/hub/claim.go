@@ -113,8 +113,8 @@ const claimSQL = `
 
 // Claim makes the worker the owner of waiting inputs, in the order of their priority and age. The parameter "most" is
 // the largest number of inputs. Claim is one transaction. After an error it is unknown whether inputs were claimed, and
-// Owned returns them. remembered has the newest claim of each generation that this worker knows. After ErrNotAdopted, a
-// *VersionError or a *ForgottenError nothing was claimed.
+// Owned returns them. The parameter "remembered" has the newest claim of each generation that this worker knows. After
+// ErrNotAdopted, a *VersionError or a *ForgottenError nothing was claimed.
 func (h *Hub) Claim(ctx context.Context, w Worker, most int, remembered map[string]Claim) (claims []Claim, err error) {
 	type mark struct {
 		Position int64  `json:"position"`

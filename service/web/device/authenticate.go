@@ -160,7 +160,7 @@ func (d *Devices) bySignature(r *http.Request, rest func(s signed) error) (Visit
 	return dev.visitor(), nil
 }
 
-// findDevice returns a device. revoked reports whether the id belongs to a revoked device.
+// findDevice returns a device. The result "revoked" reports whether the id belongs to a revoked device.
 func (d *Devices) findDevice(id string) (dev Device, revoked bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

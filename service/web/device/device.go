@@ -227,8 +227,8 @@ func (d *Devices) Revoked(id string) <-chan struct{} {
 	return c
 }
 
-// appendFact appends the event that build makes from the current state. No event can come between
-// the state and the new event.
+// appendFact appends the event that the function "build" makes from the current state. No event can come between the
+// state and the new event.
 func (d *Devices) appendFact(ctx context.Context, build func(s *state) (event.Event, error)) error {
 	for {
 		if err := d.refreshState(ctx); err != nil {

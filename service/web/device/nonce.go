@@ -68,8 +68,8 @@ type replays struct {
 	past map[string]map[[16]byte]bool
 }
 
-// first reports whether a device uses this nonce for the first time. full reports that the device
-// has signed too many requests.
+// first reports whether a device uses this nonce for the first time. The result "full" reports that the device has
+// signed too many requests.
 func (r *replays) first(id, nonce string, now time.Time) (first, full bool) {
 	sum := sha256.Sum256([]byte(nonce))
 	key := [16]byte(sum[:])
