@@ -229,7 +229,7 @@ func merged(body map[string]any, options map[string]json.RawMessage) ([]byte, er
 	for name, value := range options {
 		ours, both := body[name].(map[string]any)
 		var theirs map[string]any
-		if both && json.Unmarshal(value, &theirs) == nil && theirs != nil { // gemini's generationConfig, openai's text
+		if both && json.Unmarshal(value, &theirs) == nil && theirs != nil { // for example openai's object "text"
 			for inner, v := range theirs {
 				ours[inner] = v
 			}
