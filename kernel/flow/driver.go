@@ -177,7 +177,8 @@ func (d *Driver) begin(ctx context.Context, f *Flow, id string, inputs map[strin
 	return s, nil
 }
 
-// kept returns the inputs as the log stores them.
+// kept returns the inputs in the form in which the log stores them. If the log is masked, their secrets are masked,
+// too.
 func (d *Driver) kept(inputs map[string]string) map[string]string {
 	e := event.NewFact(event.FlowStarted, "user", event.Refs{}, fact.FlowStarted{Inputs: inputs})
 	e.Payload = d.Log.Kept(e.Payload)

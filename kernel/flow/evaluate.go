@@ -202,7 +202,7 @@ func kindOf(v any) string {
 	return "an object"
 }
 
-// member returns a member of a value. With optional, a missing member is nil.
+// member returns a member of a value. If optional is true, a missing member is nil. Otherwise it is an error.
 func member(of any, name string, optional bool) (any, error) {
 	switch of := of.(type) {
 	case nil:
@@ -541,8 +541,9 @@ func sumEach(_ *evaluation, list []any, f func(any) (any, error)) (any, error) {
 	return sum, nil
 }
 
-// until returns stop if f returns stop for an element of the list, and otherwise the opposite of stop. With stop = true
-// this is the function any, with stop = false it is all.
+// until is the function any or all of the language. It returns the value of stop if the function f returns this
+// value for any element, and the opposite value otherwise. So any calls it with stop = true, and all calls it with
+// stop = false.
 func until(list []any, f func(any) (any, error), stop bool) (bool, error) {
 	for _, e := range list {
 		v, err := f(e)

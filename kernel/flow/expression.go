@@ -363,7 +363,8 @@ func (p *parser) parseName() (*node, error) {
 	return &node{op: opCall, name: name, kids: kids}, err
 }
 
-// parseUntil parses a list with commas. The present token opens it, and the token end closes it.
+// parseUntil parses a list with commas. The present token opens the list, and the token in the parameter "end"
+// closes it.
 func (p *parser) parseUntil(end string) (kids []*node, err error) {
 	if err := p.next(); err != nil {
 		return nil, err

@@ -261,7 +261,8 @@ func (f *Flow) step(id string) *Step {
 	return nil
 }
 
-// orderStep sets Step.before. The steps in path need s.
+// orderStep sets Step.before of the step s and of the steps that s needs. The parameter "path" has the ids of the
+// steps that led to s, so orderStep finds steps that need each other.
 func (f *Flow) orderStep(s *Step, path []string) error {
 	if i := slices.Index(path, s.ID); i >= 0 {
 		return fmt.Errorf("the steps need each other: %s", strings.Join(append(path[i:], s.ID), " needs "))
@@ -392,7 +393,7 @@ func (f *Flow) parseStep(s *Step) (err error) {
 	return nil
 }
 
-// checkGiven checks that given has every input without a default, and no other one.
+// checkGiven checks that each input without a default was given, and that the flow has each given input.
 func (f *Flow) checkGiven(given map[string]string) error {
 	for name := range given {
 		if _, ok := f.Inputs[name]; !ok {
