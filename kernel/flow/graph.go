@@ -10,8 +10,8 @@ import (
 	"github.com/perlica/perlica/kernel/fact"
 )
 
-// Depth returns the number of steps before a step in the longest chain in which each step needs the one before. It is 0 for a
-// step that needs no other step.
+// Depth returns the number of steps before a step in the longest chain in which each step needs the one before. It is
+// 0 for a step that needs no other step.
 func (s *State) Depth(st *StepState) int {
 	depths := map[string]int{}
 	var depth func(*Step) int

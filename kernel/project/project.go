@@ -50,7 +50,8 @@ func Find(dir string, environ []string, settings map[string]string) (*Project, e
 	})
 }
 
-// At works like Find for the project in the folder root, which a person named. The working directory may lie elsewhere.
+// At returns the project in the folder root, which a person named, and loads its configuration as Find does. The
+// working directory may lie elsewhere.
 func At(root, dir string, environ []string, settings map[string]string) (*Project, error) {
 	if !filepath.IsAbs(root) {
 		root = filepath.Join(dir, root)
@@ -58,7 +59,8 @@ func At(root, dir string, environ []string, settings map[string]string) (*Projec
 	return load(dir, environ, settings, func(config.Dirs) (config.Workspace, error) { return config.At(root) })
 }
 
-// load works like Find for the workspace that the function "where" returns.
+// load returns the project of the workspace that the function "where" returns, and loads its configuration as Find
+// does.
 func load(dir string, environ []string, settings map[string]string,
 	where func(config.Dirs) (config.Workspace, error)) (*Project, error) {
 	p := &Project{Dir: dir, Config: &config.Config{}, Environ: environ}

@@ -56,7 +56,8 @@ func contextOf(path string) (root, context string, ok bool) {
 	}
 }
 
-// User works like Find for the user's own log. That log belongs to no project and lies in the state directory.
+// User returns the project of the user's own log, and loads the configuration as Find does. That log belongs to no
+// project and lies in the state directory.
 func User(dir string, environ []string, settings map[string]string) (*Project, error) {
 	settings = maps.Clone(settings)
 	if settings == nil {
@@ -81,7 +82,8 @@ func ForTeam(dir string, environ []string, settings map[string]string, team stri
 	return p, err
 }
 
-// Team works like ForTeam for a caller that only needs the team's log. The settings of dir's project do not matter.
+// Team returns the same project as ForTeam, for a caller that only needs the team's log. The settings of dir's
+// project do not matter.
 func Team(dir string, environ []string, team string) (*Project, error) {
 	p, err := load(dir, environ, map[string]string{"context.default_id": team},
 		func(dirs config.Dirs) (config.Workspace, error) { return dirs.Teams(), nil })

@@ -185,8 +185,8 @@ const (
 	mostRest  = 500 * time.Millisecond
 )
 
-// putNews puts the entries of at most readMost events after the head. came means that the log has new events since the
-// last call.
+// putNews passes the entries of at most readMost events after the head to the function put. The result "came" means
+// that the log has new events since the last call.
 func (f *follower) putNews(ctx context.Context, put putEntry) (came bool, err error) {
 	newest, err := f.newest(ctx)
 	if err != nil {
@@ -230,7 +230,7 @@ func (f *follower) newest(ctx context.Context) (event.Seq, error) {
 	return e.Seq, err
 }
 
-// putNewestTurns passes to put the recorded entries of the session's newest turns.
+// putNewestTurns passes the recorded entries of the session's newest turns to the function put.
 func (f *follower) putNewestTurns(ctx context.Context, turns int, put putEntry) error {
 	if turns <= 0 || f.head == 0 {
 		return nil
@@ -283,8 +283,8 @@ func (f *follower) lookAtHolders() (map[event.SessionID]*filelock.BusyError, err
 	return holders, nil
 }
 
-// putHolders puts Held or Freed for each session that has a new holder or none, and Freed for a turn after the end of
-// its process.
+// putHolders passes to the function put a notice Held or Freed for each session that has a new holder or none, and
+// Freed for a turn after the end of its process.
 func (f *follower) putHolders(holders map[event.SessionID]*filelock.BusyError, put putEntry) error {
 	for _, id := range slices.Sorted(maps.Keys(holders)) {
 		now, t := holders[id], f.turns[id]
@@ -324,7 +324,7 @@ func (f *follower) putEvents(ctx context.Context, q event.Query, put putEntry) e
 	return nil
 }
 
-// putEvent puts the notice of one event.
+// putEvent passes the notice of one event to the function put.
 func (f *follower) putEvent(ctx context.Context, e event.Event, put putEntry) error {
 	t := f.turns[e.Session]
 	if f.session == "" && e.Run != "" && e.Type != event.MessageReceived &&

@@ -57,7 +57,8 @@ func (r *Reading) moving(put putEntry) putEntry {
 	}
 }
 
-// resumeTurns reads the turns that were running at At. Then it puts the recorded entries from At to the head.
+// resumeTurns reads the turns that were running at At. Then it passes the recorded entries from At to the head to
+// the function put.
 func (r *Reading) resumeTurns(ctx context.Context, f *follower, put putEntry) error {
 	after := min(r.At, f.head)
 	if after > 0 {
