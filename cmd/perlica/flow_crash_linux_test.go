@@ -19,11 +19,11 @@ var (
 )
 
 // countedAgent configures the built-in agent so that each of its processes copies its standard input to a file. The
-// function heard returns the number of prompts that contain a text.
-func (w *world) countedAgent() (heard func(text string) int) {
+// function heard returns the number of prompts that contain a text. further is a further part of the configuration.
+func (w *world) countedAgent(further string) (heard func(text string) int) {
 	dir := w.t.TempDir()
 	w.config(fmt.Sprintf("[providers.counted]\nadapter.command = \"sh\"\nadapter.args = [\"-c\", %q]\n",
-		"tee "+dir+"/$$ | perlica agent predictable"))
+		"tee "+dir+"/$$ | perlica agent predictable") + further)
 	return func(text string) (n int) {
 		w.t.Helper()
 		files, err := filepath.Glob(filepath.Join(dir, "*"))
@@ -100,6 +100,19 @@ func (w *world) flowShown(id string) (s flowShown) {
 	return s
 }
 
+// onlyQuestion returns the short id of the only open question.
+func (w *world) onlyQuestion() string {
+	w.t.Helper()
+	j := w.run("pending", "list", "--json")
+	var open []struct {
+		Short string `json:"short_id"`
+	}
+	if err := json.Unmarshal([]byte(j.stdout.String()), &open); err != nil || len(open) != 1 {
+		w.t.Fatalf("%s: %v", j.stdout.String(), err)
+	}
+	return open[0].Short
+}
+
 // TestFlowKilled kills a flow of 200 items at random points and starts it again. The agent must hear each input at most
 // once. An unknown outcome must stop the last step until a person has judged it and wants a new call. The result must
 // be that of an undisturbed flow.
@@ -112,7 +125,7 @@ func TestFlowKilled(t *testing.T) {
 	}
 	w := newWorld(t)
 	const items = 200
-	heard := w.countedAgent()
+	heard := w.countedAgent("")
 	path, input := w.flowFile(fanOut, items)
 	args := []string{"flow", "run", path, input, "--id=torn", "--provider=counted"}
 	random := rand.New(rand.NewPCG(*flowSeed, 0))
@@ -171,7 +184,7 @@ func TestFlowKilled(t *testing.T) {
 // same end. It fails if the second process does not wait for the lock, and if ids differ between processes.
 func TestFlowTwice(t *testing.T) {
 	w := newWorld(t)
-	heard := w.countedAgent()
+	heard := w.countedAgent("")
 	path, input := w.flowFile(fanOut, 30)
 	args := []string{"flow", "run", path, input, "--id=two", "--provider=counted"}
 	one, other := w.start(args...), w.start(args...)
@@ -202,15 +215,9 @@ func TestFlowQuestionKilled(t *testing.T) {
 	j.wait()
 	w.run("run", "hello").exits(0)
 	w.logged(0, "interaction.lapsed")
-	j = w.run("pending", "list", "--json")
-	var open []struct {
-		Short string `json:"short_id"`
-	}
-	if err := json.Unmarshal([]byte(j.stdout.String()), &open); err != nil || len(open) != 1 {
-		t.Fatalf("%s: %v", j.stdout.String(), err)
-	}
-	w.run("pending", "choose", open[0].Short, "yes").exits(0)
-	w.run("pending", "choose", open[0].Short, "2").exits(1)
+	id := w.onlyQuestion()
+	w.run("pending", "choose", id, "yes").exits(0)
+	w.run("pending", "choose", id, "2").exits(1)
 	w.run("flow", "run", path, "--id=ask").exits(0)
 	w.logged(1, "inbound.message.received", `"text":"yes"`)
 	w.logged(1, "interaction.requested")
@@ -219,12 +226,52 @@ func TestFlowQuestionKilled(t *testing.T) {
 	// A process that waits sees the answer of another one at once.
 	j = w.start("flow", "run", path, "--id=again", "--wait")
 	w.until(2, "interaction.requested", "Go on?")
-	again := w.run("pending", "list", "--json")
-	if err := json.Unmarshal([]byte(again.stdout.String()), &open); err != nil || len(open) != 1 {
-		t.Fatalf("%s: %v", again.stdout.String(), err)
-	}
-	w.run("pending", "choose", open[0].Short, "2").exits(0)
+	w.run("pending", "choose", w.onlyQuestion(), "2").exits(0)
 	j.wait()
 	j.exits(0)
 	w.logged(1, "inbound.message.received", `"text":"no"`)
+}
+
+// TestScheduledFlowKilled kills a process that keeps the schedule of a flow, during a call. The next process must
+// continue this flow run and make no new one, while the schedule's further times overlap. Each step must be called once,
+// also with two processes. The test fails if a keeper plans a new flow run before the first one has ended.
+func TestScheduledFlowKilled(t *testing.T) {
+	w := newWorld(t)
+	path, _ := w.flowFile("name = \"night\"\n[[step]]\nid = \"first\"\ntext = \"@say step-first\"\n"+
+		"[[step]]\nid = \"slow\"\nneeds = [\"first\"]\ntext = \"@say step-slow\\n@sleep 10m\"\n"+
+		"[[step]]\nid = \"gate\"\nneeds = [\"first\"]\nask = \"Go on?\"\noptions = [\"yes\", \"no\"]\n"+
+		"[[step]]\nid = \"last\"\nneeds = [\"gate\"]\ntext = \"@say step-last\"\n", 0)
+	heard := w.countedAgent(fmt.Sprintf("[[schedule]]\nid = \"night\"\nevery = \"1s\"\nflow = %q\n"+
+		"provider = \"counted\"\n", path))
+	j := w.start("schedule", "run")
+	w.until(2, "llm.requested")
+	w.until(1, "interaction.requested")
+	j.signal(syscall.SIGKILL)
+	j.wait()
+	w.gone()
+	one, other := w.start("schedule", "run"), w.start("schedule", "run")
+	w.until(1, "llm.outcome_unknown")
+	w.until(1, "schedule.missed", `"why":"overlap"`)
+	w.run("pending", "choose", w.onlyQuestion(), "yes").exits(0)
+	w.until(2, "llm.responded")
+	for _, text := range []string{"step-first", "step-slow", "step-last"} {
+		if n := heard(text); n != 1 {
+			t.Errorf("the agent heard %s %d times", text, n)
+		}
+	}
+	w.logged(1, "flow.started")
+	w.logged(1, "schedule.planned")
+	// The flow run ends when a person has judged the unknown outcome. Then the schedule goes on.
+	w.run("schedule", "pause", "night").exits(0)
+	w.run("log", "resolve", w.flowShown("schedule:night").Steps[1].Run, "--sent", "--note=killed").exits(0)
+	w.run("schedule", "resume", "night").exits(0)
+	w.until(1, "flow.finished", `"outcome":"failed"`)
+	w.until(2, "flow.started")
+	for _, j := range []*job{one, other} {
+		j.signal(syscall.SIGKILL)
+		j.wait()
+	}
+	w.gone()
+	w.run("run", "hello").exits(0) // it records the outcomes of the killed calls
+	w.audit()
 }

@@ -66,14 +66,15 @@ var (
 	ErrOtherInputs = errors.New("the flow run began with other inputs")
 )
 
+// The longest id of a schedule's flow run has 104 characters.
 var validID = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:@+-]{0,79}$`)
+	return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:@+-]{0,127}$`)
 })
 
 // CheckID returns an error if id cannot be the id of a flow run.
 func CheckID(id string) error {
 	if !validID().MatchString(id) {
-		return fmt.Errorf("the id %q is not 1 to 80 letters, digits or characters of ._:@+-", id)
+		return fmt.Errorf("the id %q is not 1 to 128 letters, digits or characters of ._:@+-", id)
 	}
 	return nil
 }

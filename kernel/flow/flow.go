@@ -88,6 +88,8 @@ type Flow struct {
 	// Text is the file's text. Digest is the SHA-256 of the text and of the files that it names, in hex.
 	Text   string `toml:"-"`
 	Digest string `toml:"-"`
+	// Files has the SHA-256 of the file and of each file that it names, in hex, by absolute path. Load sets it.
+	Files map[string]string `toml:"-"`
 
 	places map[string]int // the place of each step in Steps
 }
@@ -112,25 +114,43 @@ func (e *fileError) Unwrap() error { return e.Err }
 func (e *fileError) Usage() bool { return true }
 
 // Load reads and checks the flow in a file, and the files that it names. The error is a *fileError.
-func Load(path string) (*Flow, error) { return load(path, 0) }
-
-func load(path string, depth int) (*Flow, error) {
-	text, err := readBounded(path)
+func Load(path string) (*Flow, error) {
+	absolute, err := filepath.Abs(path)
 	if err != nil {
 		return nil, &fileError{path, err}
 	}
+	files := map[string]string{}
+	f, err := load(absolute, 0, files)
+	if err != nil {
+		return nil, &fileError{path, err}
+	}
+	f.Files = files
+	return f, nil
+}
+
+func load(path string, depth int, files map[string]string) (*Flow, error) {
 	dir := filepath.Dir(path)
-	f, err := parse(text, func(name string) ([]byte, error) { return readBounded(filepath.Join(dir, name)) },
+	read := func(path string) ([]byte, error) {
+		b, err := readBounded(path)
+		sum := sha256.Sum256(b)
+		files[path] = hex.EncodeToString(sum[:])
+		return b, err
+	}
+	text, err := read(path)
+	if err != nil {
+		return nil, err
+	}
+	return parse(text, func(name string) ([]byte, error) { return read(filepath.Join(dir, name)) },
 		func(name string) (*Flow, error) {
 			if depth == maxDeep {
 				return nil, fmt.Errorf("flows are nested more than %d times", maxDeep)
 			}
-			return load(filepath.Join(dir, name), depth+1)
+			f, err := load(filepath.Join(dir, name), depth+1, files)
+			if err != nil {
+				err = &fileError{name, err}
+			}
+			return f, err
 		})
-	if err != nil {
-		return nil, &fileError{path, err}
-	}
-	return f, nil
 }
 
 // readBounded reads a file of at most maxFile bytes.

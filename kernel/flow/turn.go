@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/policy"
@@ -22,6 +23,7 @@ type Turns struct {
 	Permissions policy.Mode
 	AnswerIn    time.Duration
 	Sender      string
+	Stop        <-chan fact.Stop // see kernel.Turn
 	// Show gets the notices of each turn. It may be called by several goroutines at the same time. It may be nil.
 	Show func(Call, record.Notice)
 }
@@ -42,7 +44,7 @@ func (t *Turns) Answer(ctx context.Context, c Call) (record.Result, error) {
 	}
 	u := project.Unattended{
 		Input: kernel.Input{ID: c.Input, Text: c.Text, Source: "flow", Sender: t.Sender}, Choice: choice,
-		Permissions: t.Permissions, AnswerIn: t.AnswerIn, Session: c.Session,
+		Permissions: t.Permissions, AnswerIn: t.AnswerIn, Session: c.Session, Stop: t.Stop,
 	}
 	if c.Step.Permissions != "" {
 		// A step may tighten the permissions. A file that came with a project must not loosen them.

@@ -76,6 +76,13 @@ func (s *Store) Files(c Command) (files []File, err error) {
 	return files, nil
 }
 
+// FileOf returns the File of a path whose bytes the caller has read. digest is their SHA-256 in hex.
+func (s *Store) FileOf(path, digest string) File {
+	f := File{Path: path, SHA256: digest, Inside: isInside(s.Roots, path)}
+	f.Trusted = !f.Inside || s.isTrusted(f)
+	return f
+}
+
 // Trust records that these bytes of the files inside the project are trusted. A later change ends the trust. When
 // Trust returns nil, the trust survives a crash.
 func (s *Store) Trust(files []File) error {

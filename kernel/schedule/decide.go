@@ -20,7 +20,11 @@ type State struct {
 	// Open is the id of the newest planned input if no process has begun to answer it. From is then before the input's
 	// time, so that Decide returns this time once more.
 	Open event.InputID
+	// Unfinished is the newest planned time of a flow if its flow run has begun and has not ended. The zero time means
+	// that no flow run goes on.
+	Unfinished time.Time
 
+	first   bool          // the newest event is the schedule's first one
 	planned event.InputID // the input of the newest event, if that event is its plan
 	seq     event.Seq     // the number of the newest event
 }
@@ -72,6 +76,11 @@ func (s Schedule) Decide(st State, since, now time.Time) (d Decision) {
 			Why: fact.MissedLate, Rule: s.Rule()}
 	}
 	return d
+}
+
+// idle reports whether nothing is to be done at the time now.
+func (s Schedule) idle(st State, now time.Time) bool {
+	return st.Unfinished.IsZero() && s.Decide(st, now, now) == (Decision{})
 }
 
 // Next returns the next planned time, and the time at which its input is due, which may be later by a delay. ok is

@@ -11,6 +11,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/filelock"
+	"github.com/perlica/perlica/kernel/flow"
 )
 
 // lookEvery is the longest time between two looks at the clock. One long timer may fire too late, because a sleeping
@@ -24,6 +25,8 @@ type Call struct {
 	Input event.InputID
 	// MadeUp means that the time was missed, and that the schedule makes up the latest missed time.
 	MadeUp bool
+	// Continued means that the flow run of this time has begun in an earlier process.
+	Continued bool
 }
 
 // Keeper keeps the schedules of a project. Several processes may keep the same schedules.
@@ -92,7 +95,7 @@ func (k *Keeper) Run(ctx context.Context) {
 			if busy {
 				continue
 			}
-			if s.Decide(st, now, now) == (Decision{}) {
+			if s.idle(st, now) {
 				if _, due, ok := s.Next(st, now); ok && due.Before(wake) {
 					wake = due
 				}
@@ -109,7 +112,7 @@ func (k *Keeper) Run(ctx context.Context) {
 				mu.Lock()
 				delete(planning, s.ID)
 				mu.Unlock()
-				if err == nil { // plan may have changed the schedule's state, so look once more
+				if err == nil && call.changes() { // look once more
 					select {
 					case again <- struct{}{}:
 					default:
@@ -160,6 +163,10 @@ type planned struct {
 	Call
 	lock *filelock.Lock
 }
+
+// changes reports whether the plan of the call, or of no call, may have changed the state of the schedule. A continued
+// flow run may end at once without any change, so it waits for the next look.
+func (p *planned) changes() bool { return p == nil || !p.Continued }
 
 var (
 	// errRunning means that an input of the schedule is running and that the next one has to wait.
@@ -220,14 +227,16 @@ func (k *Keeper) planAlone(ctx context.Context, s Schedule, since time.Time) (ca
 // *eventlog.ConflictError.
 func (k *Keeper) tryPlan(ctx context.Context, s Schedule, since time.Time) (*planned, error) {
 	states, d, err := k.decide(ctx, s, since)
-	open := states.Of(s.ID).Open
-	if err != nil || d.Due.IsZero() && open == "" {
+	open, unfinished := states.Of(s.ID).Open, !states.Of(s.ID).Unfinished.IsZero()
+	if err != nil || d.Due.IsZero() && open == "" && !unfinished {
 		return nil, errors.Join(err, k.record(ctx, states, d))
 	}
 	lock, err := filelock.Acquire(filelock.Schedule(k.Locks, s.ID))
 	switch {
-	case errors.Is(err, filelock.ErrHeld) && open != "":
+	case errors.Is(err, filelock.ErrHeld) && (open != "" || d == (Decision{})):
 		return nil, errTaken
+	case errors.Is(err, filelock.ErrHeld) && d.Due.IsZero():
+		return nil, k.record(ctx, states, d)
 	case errors.Is(err, filelock.ErrHeld) && s.Overlap == "wait":
 		return nil, errRunning
 	case errors.Is(err, filelock.ErrHeld):
@@ -253,14 +262,27 @@ func (k *Keeper) decide(ctx context.Context, s Schedule, since time.Time) (state
 }
 
 // planLocked decides again and records the plan of the due input. The caller holds the schedule's lock, so that no
-// input of the schedule is running. planLocked returns nil if no input is due, or if the due one was called before.
+// input of the schedule is running. planLocked returns nil if no input is due, or if the due one was called before. If
+// the flow run of an earlier time has not ended, planLocked returns that flow run, and the due time overlaps with it.
 func (k *Keeper) planLocked(ctx context.Context, s Schedule, since time.Time) (*Call, error) {
 	states, d, err := k.decide(ctx, s, since)
+	if at := states.Of(s.ID).Unfinished; err == nil && !at.IsZero() {
+		switch {
+		case !d.Due.IsZero() && s.Overlap == "wait":
+			d = Decision{} // the time is decided about when the flow run ends
+		case !d.Due.IsZero():
+			d = s.leaveOut(d, fact.MissedRunning)
+		}
+		if err = k.record(ctx, states, d); err != nil {
+			return nil, err
+		}
+		return &Call{Schedule: s, Time: at, Input: s.Input(at), Continued: true}, nil
+	}
 	if err != nil || d.Due.IsZero() {
 		return nil, errors.Join(err, k.record(ctx, states, d))
 	}
-	call := &Call{s, d.Due, s.Input(d.Due), d.MadeUp}
-	_, called, err := k.Log.Intent(ctx, call.Input)
+	call := &Call{Schedule: s, Time: d.Due, Input: s.Input(d.Due), MadeUp: d.MadeUp}
+	called, err := k.called(ctx, call)
 	if called || errors.As(err, new(*eventlog.LostIntentError)) {
 		return nil, k.record(ctx, states, s.leaveOut(d, fact.MissedCalled))
 	}
@@ -277,6 +299,17 @@ func (k *Keeper) planLocked(ctx context.Context, s Schedule, since time.Time) (*
 		return nil, err
 	}
 	return call, nil
+}
+
+// called reports whether the log has the intent of an input, or the start of a flow run.
+func (k *Keeper) called(ctx context.Context, c *Call) (called bool, err error) {
+	if c.Flow != "" {
+		_, called, err = k.Log.Last(ctx, event.Query{Run: flow.RunID(string(c.Input)),
+			Types: []event.Type{event.FlowStarted}})
+		return called, err
+	}
+	_, called, err = k.Log.Intent(ctx, c.Input)
+	return called, err
 }
 
 // record appends the events of a decision and further events, unless the log has a newer event about a schedule.

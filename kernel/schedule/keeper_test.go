@@ -16,6 +16,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/flow"
 )
 
 // world has one log and the calls that keepers make on it. Its time begins at midnight on 1 January 2000, in UTC.
@@ -438,5 +439,137 @@ func TestJitter(t *testing.T) {
 		if len(w.calls) != 1 || !strings.HasPrefix(w.calls[0], "a 01T01:00 at") {
 			t.Errorf("%s", w.calls)
 		}
+	})
+}
+
+// flowAnswer returns the function Answer of a keeper whose calls are flow runs. It records the start of the flow run and
+// calls drive, which reports whether the flow run has ended.
+func (w *world) flowAnswer(drive func(ctx context.Context, c Call) (ended bool)) func(context.Context, Call) error {
+	return func(ctx context.Context, c Call) error {
+		w.set(func() {
+			w.calls = append(w.calls, fmt.Sprintf("%s %v at %s", c.Time.UTC().Format("02T15:04"), c.Continued,
+				time.Now().Add(w.shift).UTC().Format("02T15:04")))
+		})
+		run := event.Refs{Run: flow.RunID(string(c.Input)), Interaction: event.Flows}
+		started := event.Query{Run: run.Run, Types: []event.Type{event.FlowStarted}}
+		_, err := w.log.AppendUnless(ctx, started, event.NewFact(event.FlowStarted, "user", run, fact.FlowStarted{}))
+		if err != nil && !errors.As(err, new(*eventlog.ConflictError)) {
+			return err
+		}
+		if drive(ctx, c) {
+			_, err = w.log.Append(ctx, event.NewFact(event.FlowFinished, "perlica", run, fact.FlowFinished{}))
+			return err
+		}
+		return nil
+	}
+}
+
+// flowTable returns a schedule of a flow at minute 0 of each hour.
+func flowTable(id string) config.Schedule {
+	s := table(id)
+	s.Text, s.Flow = "", "flow.toml"
+	return s
+}
+
+// TestFlowContinues checks that the next keeper continues a flow run that its keeper has left, and plans no new one.
+// Further times overlap with the flow run until it has ended. The test fails if a start counts as an end, or if a missed
+// time makes the keeper forget the flow run.
+func TestFlowContinues(t *testing.T) {
+	for overlap, want := range map[string][]string{
+		"skip": {"a started 01T00:00 new", "a planned 01T01:00 ", "a missed 1 01T02:00 to 01T02:00 overlap",
+			"a missed 1 01T03:00 to 01T03:00 overlap", "a planned 01T04:00 "},
+		"wait": {"a started 01T00:00 new", "a planned 01T01:00 ", "a missed 1 01T02:00 to 01T02:00 late", "a planned 01T03:00 ",
+			"a planned 01T04:00 "},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := flowTable("a")
+			s.Overlap = overlap
+			w := newWorld(t, s)
+			defer w.close()
+			dies, lives := w.keeper(), w.keeper()
+			dies.Answer = w.flowAnswer(func(ctx context.Context, _ Call) bool { <-ctx.Done(); return false })
+			lives.Answer = w.flowAnswer(func(_ context.Context, c Call) bool {
+				if c.Continued {
+					time.Sleep(30 * time.Minute)
+				}
+				return true
+			})
+			w.during(func() { time.Sleep(2*time.Hour + time.Minute) }, dies) // from 00:00 to 02:01
+			time.Sleep(49 * time.Minute)
+			w.during(func() { time.Sleep(80 * time.Minute) }, lives) // from 02:50 to 04:10
+			calls := []string{"01T01:00 false at 01T01:00", "01T01:00 true at 01T02:50", "01T04:00 false at 01T04:00"}
+			if overlap == "wait" {
+				calls = slices.Insert(calls, 2, "01T03:00 false at 01T03:20")
+			}
+			w.want(calls, want)
+		})
+	}
+}
+
+// TestFlowStuck checks a flow run that cannot go on, because a person must answer or judge first. A keeper tries it at
+// each look and not more often, also with the schedule paused in between. The test fails if the keeper looks again at
+// once.
+func TestFlowStuck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, flowTable("a"))
+		defer w.close()
+		open := true
+		k := w.keeper()
+		k.Answer = w.flowAnswer(func(context.Context, Call) bool { return !open })
+		w.during(func() {
+			time.Sleep(65*time.Minute + time.Second)
+			if len(w.calls) < 2 || len(w.calls) > 8 {
+				t.Errorf("%d tries in five minutes", len(w.calls))
+			}
+			s, err := fromTable(w.tables[0], time.UTC)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := Pause(t.Context(), w.log, s, "me"); err != nil {
+				t.Fatal(err)
+			}
+			tries := len(w.calls)
+			time.Sleep(10 * time.Minute)
+			if len(w.calls) != tries {
+				t.Errorf("a paused schedule continues its flow run: %s", w.calls)
+			}
+			if err := Resume(t.Context(), w.log, s, "me", w.now()); err != nil {
+				t.Fatal(err)
+			}
+			open = false
+			time.Sleep(5 * time.Minute)
+			if len(w.calls) != tries+1 {
+				t.Errorf("the resumed schedule: %s", w.calls)
+			}
+		}, k)
+	})
+}
+
+// TestFlowRefused checks that a refused flow run is not tried again, and that the next time makes a new one.
+func TestFlowRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, flowTable("a"))
+		defer w.close()
+		k := w.keeper()
+		answer := w.flowAnswer(func(context.Context, Call) bool { return false })
+		k.Answer = func(ctx context.Context, c Call) error { return errors.Join(answer(ctx, c), errors.New("no budget")) }
+		w.during(func() { time.Sleep(2*time.Hour + time.Minute) }, k)
+		w.want([]string{"01T01:00 false at 01T01:00", "01T02:00 false at 01T02:00"}, []string{"a started 01T00:00 new",
+			"a planned 01T01:00 ", "a missed 1 01T01:00 to 01T01:00 refused", "a planned 01T02:00 ",
+			"a missed 1 01T02:00 to 01T02:00 refused"})
+	})
+}
+
+// TestTwoFlowKeepers checks that two keepers drive each flow run once.
+func TestTwoFlowKeepers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, flowTable("a"))
+		defer w.close()
+		one, two := w.keeper(), w.keeper()
+		one.Answer = w.flowAnswer(func(context.Context, Call) bool { time.Sleep(10 * time.Minute); return true })
+		two.Answer = one.Answer
+		w.during(func() { time.Sleep(2*time.Hour + 30*time.Minute) }, one, two)
+		w.want([]string{"01T01:00 false at 01T01:00", "01T02:00 false at 01T02:00"}, []string{"a started 01T00:00 new",
+			"a planned 01T01:00 ", "a planned 01T02:00 "})
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/flow"
 	"github.com/perlica/perlica/kernel/record"
 )
 
@@ -20,9 +21,10 @@ type Overview struct {
 	// Last is the newest planned time that was called or missed. The zero time means that no time has passed.
 	Last time.Time
 	// Outcome is the outcome of the call at the time Last. NotCalled and Running are outcomes, too. A missed time has the
-	// value of fact.ScheduleMissed.Why.
+	// value of fact.ScheduleMissed.Why. A flow run has the value of flow.State.Outcome.
 	Outcome string
 	Run     event.RunID // the run of the call at the time Last, if there is one
+	FlowRun string      // the id of the flow run of the time Last, if there is one
 }
 
 // These are outcomes of planned times without a result.
@@ -31,19 +33,26 @@ const (
 	Running   = "running"    // the call has no outcome yet
 )
 
-// intents is a log that finds the intent of an input.
+// intents is a log in a file, which finds the intent of an input.
 type intents interface {
 	event.Reader
+	Path() string
 	Intent(ctx context.Context, id event.InputID) (event.Event, bool, error)
 }
 
-// Look returns overviews of schedules, from their log at the time now.
-func Look(ctx context.Context, log intents, list []Schedule, now time.Time) ([]Overview, error) {
+// Looker reads the overviews of schedules from a log.
+type Looker struct {
+	Log   intents
+	Locks string // the folder of the context's locks
+}
+
+// Look returns overviews of schedules at the time now.
+func (l Looker) Look(ctx context.Context, list []Schedule, now time.Time) ([]Overview, error) {
 	ids := make([]string, len(list))
 	for i, s := range list {
 		ids[i] = s.ID
 	}
-	states, err := readStates(ctx, log, ids...)
+	states, err := readStates(ctx, l.Log, ids...)
 	if err != nil {
 		return nil, err
 	}
@@ -53,22 +62,22 @@ func Look(ctx context.Context, log intents, list []Schedule, now time.Time) ([]O
 		all[i] = Overview{Schedule: s, Paused: st.Paused}
 		all[i].Next, all[i].Due, _ = s.Next(st, now)
 	}
-	return all, addLast(ctx, log, all)
+	return all, l.addLast(ctx, all)
 }
 
 // addLast adds the newest planned time and its outcome to each overview.
-func addLast(ctx context.Context, log intents, all []Overview) error {
+func (l Looker) addLast(ctx context.Context, all []Overview) error {
 	missing := map[string]*Overview{}
 	for i := range all {
 		missing[all[i].ID] = &all[i]
 	}
 	newest := event.Query{Types: []event.Type{event.SchedulePlanned, event.ScheduleMissed}, Newest: true}
-	for e, err := range log.Events(ctx, newest) {
+	for e, err := range l.Log.Events(ctx, newest) {
 		if err != nil || len(missing) == 0 {
 			return err
 		}
 		if e.Type == event.SchedulePlanned {
-			err = addCall(ctx, log, missing, e)
+			err = l.addCall(ctx, missing, e)
 		} else {
 			var p fact.ScheduleMissed
 			if p, err = fact.Decode[fact.ScheduleMissed](e); err == nil && missing[p.Schedule] != nil {
@@ -84,7 +93,7 @@ func addLast(ctx context.Context, log intents, all []Overview) error {
 }
 
 // addCall adds the outcome of a planned input to the overview of its schedule.
-func addCall(ctx context.Context, log intents, missing map[string]*Overview, e event.Event) error {
+func (l Looker) addCall(ctx context.Context, missing map[string]*Overview, e event.Event) error {
 	p, err := fact.Decode[fact.SchedulePlanned](e)
 	o := missing[p.Schedule]
 	if err != nil || o == nil {
@@ -92,7 +101,17 @@ func addCall(ctx context.Context, log intents, missing map[string]*Overview, e e
 	}
 	delete(missing, p.Schedule)
 	o.Last, o.Outcome = p.Time, NotCalled
-	intent, called, err := log.Intent(ctx, e.Input)
+	if p.Flow != "" {
+		s, err := flow.Look(ctx, l.Log, l.Locks, string(e.Input))
+		if errors.Is(err, flow.ErrNoRun) {
+			return nil
+		}
+		if err == nil {
+			o.FlowRun, o.Outcome = s.ID, s.Outcome()
+		}
+		return err
+	}
+	intent, called, err := l.Log.Intent(ctx, e.Input)
 	if lost := (*eventlog.LostIntentError)(nil); errors.As(err, &lost) {
 		o.Outcome = string(record.OutcomeUnknown)
 		return nil
@@ -100,7 +119,7 @@ func addCall(ctx context.Context, log intents, missing map[string]*Overview, e e
 	if err != nil || !called {
 		return err
 	}
-	res, err := record.ReadResult(ctx, log, intent.Run)
+	res, err := record.ReadResult(ctx, l.Log, intent.Run)
 	o.Run, o.Outcome = intent.Run, string(res.Outcome)
 	if o.Outcome == "" {
 		o.Outcome = Running

@@ -7,6 +7,7 @@ import (
 
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/flow"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/policy"
@@ -23,9 +24,14 @@ type Work struct {
 	Grace time.Duration
 	// Show is the function in kernel.Turn for a call. It may be nil.
 	Show func(c Call, n record.Notice)
-	// Answered is called with the result of each call, or with the error of an input that was not accepted. It may be
-	// called concurrently.
+	// Stay lets a flow run wait in this process for the answers to its questions.
+	Stay bool
+	// Answered is called with the result of each call, or with the error of an input or a flow run that was not accepted.
+	// It may be called concurrently.
 	Answered func(c Call, res record.Result, err error)
+	// Driven is called with the state of a flow run if this process has changed the flow run. It may be called
+	// concurrently.
+	Driven func(c Call, s *flow.State)
 }
 
 // Keeper returns a Keeper for the project p. When hard ends, the agents are ended at once.
@@ -45,6 +51,9 @@ func (w Work) Keeper(hard context.Context, p *project.Project) (*Keeper, error) 
 		},
 		Digest: func(text string) (string, error) { return w.Runner.Digest(kernel.Input{Text: text}) },
 		Answer: func(soft context.Context, c Call) error {
+			if c.Flow != "" {
+				return w.runFlow(hard, soft, c)
+			}
 			res, err := w.answer(hard, soft, c)
 			w.Answered(c, res, err)
 			return err
@@ -66,21 +75,12 @@ func Of(p *project.Project) ([]Schedule, error) {
 
 // answer answers a call with the present configuration.
 func (w Work) answer(hard, soft context.Context, c Call) (record.Result, error) {
-	if c.Flow != "" {
-		return record.Result{}, errors.New("schedules cannot run flows yet")
-	}
 	p, err := w.Load()
 	if err != nil {
 		return record.Result{}, err
 	}
-	stop := make(chan fact.Stop, 1)
-	defer context.AfterFunc(soft, func() {
-		select {
-		case <-time.After(w.Grace):
-			stop <- stopOf(soft)
-		case <-hard.Done():
-		}
-	})()
+	stop, release := w.stopAfter(hard, soft)
+	defer release()
 	u := project.Unattended{
 		Input:  kernel.Input{ID: c.Input, Text: c.Text, Source: "schedule", Sender: c.ID},
 		Choice: project.Choice{Provider: c.Provider}, Permissions: policy.Mode(c.Permissions),
@@ -90,6 +90,19 @@ func (w Work) answer(hard, soft context.Context, c Call) (record.Result, error) 
 		u.Show = func(n record.Notice) { w.Show(c, n) }
 	}
 	return p.AnswerUnattended(hard, w.Runner, u)
+}
+
+// stopAfter returns a channel for kernel.Turn.Stop. It gets a value when soft ended w.Grace ago. The caller must call
+// release after the turn.
+func (w Work) stopAfter(hard, soft context.Context) (stop chan fact.Stop, release func() bool) {
+	stop = make(chan fact.Stop, 1)
+	return stop, context.AfterFunc(soft, func() {
+		select {
+		case <-time.After(w.Grace):
+			stop <- stopOf(soft)
+		case <-hard.Done():
+		}
+	})
 }
 
 // stopOf returns the cause of the end of ctx.

@@ -18,6 +18,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/flow"
 )
 
 // types are the types of the events that make the state of a schedule.
@@ -37,10 +38,11 @@ func (s stateSet) Of(id string) State { return s.byID[id] }
 // readStates reads the states of the schedules with these ids.
 func readStates(ctx context.Context, log event.Reader, ids ...string) (stateSet, error) {
 	states := stateSet{byID: map[string]State{}}
-	missing := map[string]bool{}
+	missing := map[string]bool{} // the schedules without a state or without their newest plan
 	for _, id := range ids {
 		missing[id] = true
 	}
+	plans, refused := map[string]event.Event{}, map[event.InputID]bool{}
 	for e, err := range log.Events(ctx, event.Query{Types: types, Newest: true}) {
 		if err != nil {
 			return states, err
@@ -50,30 +52,58 @@ func readStates(ctx context.Context, log event.Reader, ids ...string) (stateSet,
 		if err != nil {
 			return states, err
 		}
-		if missing[id] && st.seq > 0 {
-			delete(missing, id)
+		if st.seq == 0 {
+			refused[e.Input] = true
+			continue
+		}
+		if _, ok := states.byID[id]; missing[id] && !ok {
 			states.byID[id] = st
+		}
+		if missing[id] && st.planned != "" {
+			plans[id] = e
+		}
+		if st.planned != "" || st.first {
+			delete(missing, id)
 		}
 		if len(missing) == 0 {
 			break
 		}
 	}
-	for id, st := range states.byID {
-		if st.planned == "" {
+	for id, e := range plans {
+		if refused[e.Input] {
 			continue
 		}
-		// If the log has no later event about the planned input, no process has begun to answer it. The process that
-		// planned the input has died, or is just about to begin.
-		_, taken, err := log.Last(ctx, event.Query{Input: st.planned, After: st.seq})
+		st, err := states.byID[id].afterPlan(ctx, log, e)
 		if err != nil {
 			return states, err
 		}
-		if !taken {
-			st.From, st.Open = st.From.Add(-1), st.planned
-			states.byID[id] = st
-		}
+		states.byID[id] = st
 	}
 	return states, nil
+}
+
+// afterPlan adds the progress of the newest plan of a schedule to its state.
+func (st State) afterPlan(ctx context.Context, log event.Reader, e event.Event) (State, error) {
+	p, err := fact.Decode[fact.SchedulePlanned](e)
+	if err != nil {
+		return st, err
+	}
+	// If the log has no later event about the planned input, no process has begun to answer it. The process that
+	// planned the input has died, or is just about to begin.
+	q := event.Query{Input: e.Input, After: e.Seq}
+	if p.Flow != "" {
+		q = event.Query{Run: flow.RunID(string(e.Input)), Types: []event.Type{event.FlowStarted, event.FlowFinished}}
+	}
+	last, taken, err := log.Last(ctx, q)
+	switch {
+	case err != nil:
+		return st, err
+	case !taken && st.planned != "":
+		st.From, st.Open = st.From.Add(-1), st.planned
+	case last.Type == event.FlowStarted && !st.Paused:
+		st.Unfinished = p.Time
+	}
+	return st, nil
 }
 
 // stateAfter returns the schedule of an event and its state after the event. The refusal of a planned input does not
@@ -89,6 +119,8 @@ func stateAfter(e event.Event) (id string, st State, err error) {
 	}
 	st = State{From: p.From, Rule: p.Rule, seq: e.Seq}
 	switch e.Type {
+	case event.ScheduleStarted:
+		st.first = p.Why == fact.StartNew
 	case event.SchedulePlanned:
 		st.From, st.planned = p.Time, e.Input
 	case event.ScheduleMissed:

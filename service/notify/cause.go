@@ -46,7 +46,7 @@ var watched = []event.Type{
 // causeOf returns the cause of a notification in an event. ok is false for an event that never makes a notification,
 // and for an event without its payload.
 func causeOf(e event.Event) (c cause, ok bool) {
-	c = cause{Seq: e.Seq, ID: e.ID, Refs: e.Refs, at: e.Time, planned: strings.HasPrefix(string(e.Input), "schedule:")}
+	c = cause{Seq: e.Seq, ID: e.ID, Refs: e.Refs, at: e.Time, planned: bySchedule(e.Input)}
 	switch e.Type {
 	case event.InteractionRequested:
 		q, err := fact.Decode[interaction.Question](e)
@@ -77,6 +77,11 @@ func causeOf(e event.Event) (c cause, ok bool) {
 		return c, true
 	}
 	return c, false
+}
+
+// bySchedule reports whether a schedule made the input, or the flow run of the input.
+func bySchedule(id event.InputID) bool {
+	return strings.HasPrefix(strings.TrimPrefix(string(id), event.FlowPrefix), "schedule:")
 }
 
 // due returns the time at which a cause makes a notification by a rule. ok is false if it makes none.

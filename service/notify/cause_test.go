@@ -20,6 +20,7 @@ func TestCauses(t *testing.T) {
 	broken := func(d time.Duration) fact.Failed {
 		return fact.Failed{Error: &provider.Error{}, DurationMS: d.Milliseconds()}
 	}
+	flowStep := event.Refs{Run: "r", Input: "flow:schedule:morning@2026-11-27T07:00:00Z/first"}
 	planned := event.Refs{Run: "r", Input: "schedule:morning@2026-11-27T07:00:00Z"}
 	turn := event.Refs{Run: "r", Input: "i"}
 	for name, c := range map[string]struct {
@@ -37,6 +38,7 @@ func TestCauses(t *testing.T) {
 		"an unknown outcome":    {event.OutcomeUnknown, turn, fact.Failed{}, "unknown", true},
 		"a schedule's answer":   {event.Responded, planned, ran(0), "finished", true},
 		"a schedule's failure":  {event.ProviderError, planned, broken(0), "schedule", true},
+		"a flow's failure":      {event.ProviderError, flowStep, broken(0), "schedule", true},
 		"a schedule's unknown":  {event.OutcomeUnknown, planned, fact.Failed{}, "schedule", true},
 		"a failure by hand":     {event.ProviderError, turn, broken(time.Hour), "schedule", false},
 		"a warning of a budget": {event.BudgetWarned, event.Refs{}, fact.BudgetReached{}, "budget", true},

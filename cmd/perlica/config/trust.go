@@ -15,6 +15,7 @@ import (
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/program"
 	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/kernel/schedule"
 )
 
 func (a *app) configTrustCommand() *cobra.Command {
@@ -27,9 +28,9 @@ stricter. Their commands, environment lists, MCP servers, allowing rules and tex
 agent do not count.
 
 This command shows the settings that would begin to count, and asks you. Your trust covers
-the present content of these files in this folder, and of the hooks and policy programs that
-lie inside the project. After each change of the files, Perlica asks again. In CI,
-PERLICA_TRUST_PROJECT=1 trusts the files for one command.`,
+the present content of these files in this folder, and of the hooks, the policy programs and
+the flows of schedules that lie inside the project. After each change of the files, Perlica
+asks again. In CI, PERLICA_TRUST_PROJECT=1 trusts the files for one command.`,
 		Example: `  perlica config trust
   perlica config trust --yes
   perlica config trust --revoke`,
@@ -42,6 +43,10 @@ PERLICA_TRUST_PROJECT=1 trusts the files for one command.`,
 					return err
 				}
 				trusted := p.Config.Project.Trusted
+				flows, _ := schedule.FlowFiles(p) // A flow that is missing has no trusted file to revoke.
+				if err := p.Programs().Untrust(flows); err != nil {
+					return err
+				}
 				for _, c := range p.Commands() {
 					files, _ := p.Programs().Files(c) // A program that is missing has no trusted file to revoke.
 					if err := p.Programs().Untrust(files); err != nil {
@@ -70,12 +75,12 @@ func (a *app) askTrust(ctx context.Context, yes bool) error {
 	if err != nil {
 		return err
 	}
-	programs, err := a.untrusted(p)
+	programs, flows, err := a.untrusted(p)
 	if err != nil {
 		return err
 	}
 	switch {
-	case len(programs) > 0:
+	case len(programs)+len(flows) > 0:
 	case p.Config.Project.Digest == "":
 		return frame.WithHint(fmt.Errorf("there is nothing to trust: %s does not exist",
 			frame.ShownPath(p, p.Workspace.ConfigFile())), "'perlica init' makes it")
@@ -83,7 +88,9 @@ func (a *app) askTrust(ctx context.Context, yes bool) error {
 		return a.Say("%s is trusted already.", frame.ShownPath(p, p.Workspace.ConfigFile()))
 	}
 	if err := a.Write(func(w io.Writer) error {
-		return errors.Join(writeWithheld(w, p, a.Styles(a.Stdout)), writePrograms(w, programs))
+		return errors.Join(writeWithheld(w, p, a.Styles(a.Stdout)),
+			writeFiles(w, "Perlica would start these programs for your hooks and questions:", programs),
+			writeFiles(w, "Schedules would run these flows:", flows))
 	}); err != nil {
 		return err
 	}
@@ -102,40 +109,41 @@ func (a *app) askTrust(ctx context.Context, yes bool) error {
 			return err
 		}
 	}
-	if err := p.Programs().Trust(programs); err != nil {
+	if err := p.Programs().Trust(slices.Concat(programs, flows)); err != nil {
 		return err
 	}
 	return a.Say("Trusted, until the files change.")
 }
 
-// untrusted returns the untrusted files of hooks and policy programs that lie inside the project. It includes the
-// programs of settings that do not count yet.
-func (a *app) untrusted(p *project.Project) (list []program.File, err error) {
+// untrusted returns the untrusted files of hooks and policy programs, and those of the flows of schedules. All of these
+// files lie inside the project. untrusted includes the files of settings that do not count yet.
+func (a *app) untrusted(p *project.Project) (programs, flows []program.File, err error) {
 	as, err := p.AsTrusted()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if as.Config.Project.Digest != p.Config.Project.Digest {
-		return nil, errors.New("the project's files are changing: run the command again")
+		return nil, nil, errors.New("the project's files are changing: run the command again")
 	}
 	for _, c := range as.Commands() {
 		files, err := p.Programs().Files(c)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", c.Name(), err)
+			return nil, nil, fmt.Errorf("%s: %w", c.Name(), err)
 		}
 		for _, f := range files {
-			if !f.Trusted && !slices.Contains(list, f) {
-				list = append(list, f)
+			if !f.Trusted && !slices.Contains(programs, f) {
+				programs = append(programs, f)
 			}
 		}
 	}
-	return list, nil
+	flows, err = schedule.FlowFiles(as)
+	return programs, slices.DeleteFunc(flows, func(f program.File) bool { return f.Trusted }), err
 }
 
-// writePrograms shows the programs inside the project that would begin to start.
-func writePrograms(w io.Writer, list []program.File) error {
+// writeFiles shows files inside the project that would begin to count.
+func writeFiles(w io.Writer, head string, list []program.File) error {
 	if len(list) > 0 {
-		if _, err := io.WriteString(w, "Perlica would start these programs for your hooks and questions:\n"); err != nil {
+		if _, err := fmt.Fprintln(w, head); err != nil {
 			return err
 		}
 	}

@@ -18,11 +18,9 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
-	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/flow"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/kernel/record"
-	"github.com/perlica/perlica/provider"
 	"github.com/perlica/perlica/service/notify"
 )
 
@@ -243,7 +241,7 @@ func (a *app) drive(ctx context.Context, d *driving) error {
 		}
 	default:
 	}
-	if code := exitCode(s); code != 0 {
+	if code := dialog.FlowExitCode(s); code != 0 {
 		return code.With(nil)
 	}
 	return nil
@@ -271,34 +269,4 @@ func (a *app) explain(err error, d *driving) error {
 	}
 	return frame.WithHint(frame.RefusalExitCode(err).With(err), "%s",
 		cmp.Or(frame.HintOf(err), "no further step begins; to continue: perlica flow run … --id "+d.id))
-}
-
-// exitCode returns the worst exit code of the steps.
-func exitCode(s *flow.State) frame.ExitCode {
-	var codes []frame.ExitCode
-	if s.Outcome() == fact.FlowCancelled {
-		codes = append(codes, frame.ExitFailure)
-	}
-	for _, st := range s.Steps {
-		for _, u := range append([]flow.Unit{st.Unit}, st.Items...) {
-			if u.Phase != flow.Failed || st.OnFailure != "continue" {
-				codes = append(codes, unitExitCode(u))
-			}
-		}
-	}
-	return frame.WorstExitCode(codes...)
-}
-
-func unitExitCode(u flow.Unit) frame.ExitCode {
-	switch {
-	case u.Phase == flow.Unknown:
-		return frame.ExitUnknown
-	case u.Phase == flow.Failed && u.ErrorType == string(provider.TypeAuth):
-		return frame.ExitLogin
-	case u.Phase == flow.Failed:
-		return frame.ExitFailure
-	case u.Phase == flow.Asked, u.Unanswered > 0:
-		return frame.ExitUnanswered
-	}
-	return 0
 }

@@ -9,10 +9,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/perlica/perlica/cmd/perlica/dialog"
 	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/flow"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/kernel/report"
@@ -34,7 +36,7 @@ of all inputs.`,
   * * * * *  cd ~/project && perlica schedule due      # in a crontab`,
 		Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.keep(cmd.Context(), printLines, func(ctx context.Context, k *schedule.Keeper, _ *project.Project) error {
+			return a.keep(cmd.Context(), dueOnce, func(ctx context.Context, k *schedule.Keeper, _ *project.Project) error {
 				return k.Due(ctx)
 			})
 		},
@@ -54,7 +56,7 @@ SIGTERM and Ctrl-C cancel the calls that are running; a second one ends their ag
 		Example: "  perlica schedule run",
 		Args:    frame.Exactly(), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			err := a.keep(cmd.Context(), printLines, func(ctx context.Context, k *schedule.Keeper, p *project.Project) error {
+			err := a.keep(cmd.Context(), keepOn, func(ctx context.Context, k *schedule.Keeper, p *project.Project) error {
 				list, err := a.schedules(p)
 				if err != nil {
 					return err
@@ -82,7 +84,7 @@ answer. The planned times stay the same. The exit codes are those of 'perlica ru
 		Example: "  perlica schedule run-now morning",
 		Args:    frame.Exactly("ID"), ValidArgsFunction: frame.CompleteFirst(a.completeIDs),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.keep(cmd.Context(), printAnswers, func(ctx context.Context, k *schedule.Keeper, p *project.Project) error {
+			return a.keep(cmd.Context(), runNow, func(ctx context.Context, k *schedule.Keeper, p *project.Project) error {
 				s, err := a.find(p, args[0])
 				if err != nil {
 					return err
@@ -98,17 +100,18 @@ answer. The planned times stay the same. The exit codes are those of 'perlica ru
 	return cmd
 }
 
-// form selects the text that standard output gets for each result.
-type form int
+// work is the work of a command that makes inputs.
+type work int
 
 const (
-	printLines   form = iota // a line
-	printAnswers             // the text of the answer; the line goes to standard error
+	dueOnce work = iota // the due inputs; each result is a line
+	keepOn              // as dueOnce, for ever; a flow run waits in this process for the answers to its questions
+	runNow              // one input; standard output gets the text of the answer, and standard error gets the line
 )
 
 // keep opens the project and calls f with a Keeper that prints its events and results. It passes to f a context that
 // ends at the first signal. The error has the worst exit code of all inputs.
-func (a *app) keep(ctx context.Context, form form,
+func (a *app) keep(ctx context.Context, work work,
 	f func(context.Context, *schedule.Keeper, *project.Project) error) error {
 	p, err := a.Locate(nil)
 	if err != nil {
@@ -130,7 +133,7 @@ func (a *app) keep(ctx context.Context, form form,
 		return frame.LogNotOpened(err)
 	}
 	stopNotifying := notify.Start(p, notify.Options{Version: a.Version, Terminal: a.Terminal()})
-	out := &printer{App: a.App, form: form}
+	out := &printer{App: a.App, work: work}
 	err = a.keepOpen(hard, soft, r, out, func(k *schedule.Keeper) error { return f(soft, k, p) })
 	stopNotifying()
 	if cerr := done(); err == nil && cerr != nil {
@@ -161,9 +164,9 @@ func (a *app) keepOpen(hard, soft context.Context, r *kernel.Runner, out *printe
 	if err != nil {
 		return err
 	}
-	work := schedule.Work{Runner: r, Load: func() (*project.Project, error) { return a.Locate(nil) },
-		Answered: out.answered}
-	k, err := work.Keeper(hard, p)
+	w := schedule.Work{Runner: r, Load: func() (*project.Project, error) { return a.Locate(nil) },
+		Answered: out.answered, Driven: out.driven, Stay: out.work == keepOn}
+	k, err := w.Keeper(hard, p)
 	if err != nil {
 		return err
 	}
@@ -174,7 +177,7 @@ func (a *app) keepOpen(hard, soft context.Context, r *kernel.Runner, out *printe
 // printer prints the events of a Keeper and the results of its calls.
 type printer struct {
 	*frame.App
-	form   form
+	work   work
 	mu     sync.Mutex // guards the fields below, and the writing
 	codes  []frame.ExitCode
 	failed error // the error of standard output
@@ -202,7 +205,7 @@ func (o *printer) answered(c schedule.Call, res record.Result, err error) {
 	o.mu.Unlock()
 	at := c.ID + " at " + shown(c.Time, c.Zone())
 	switch {
-	case err != nil && o.form == printAnswers:
+	case err != nil && o.work == runNow:
 		return // the command ends with the error
 	case err != nil:
 		o.Complain(fmt.Errorf("%s: %w", at, err))
@@ -212,7 +215,7 @@ func (o *printer) answered(c schedule.Call, res record.Result, err error) {
 	if res.Err != nil {
 		line += ": " + frame.ProviderMessage(res.Err)
 	}
-	if o.form == printLines {
+	if o.work != runNow {
 		o.print(screen.Sanitize(frame.OneLine(line)))
 		return
 	}
@@ -220,6 +223,16 @@ func (o *printer) answered(c schedule.Call, res record.Result, err error) {
 	if res.Text != "" {
 		o.print(screen.Sanitize(strings.TrimSuffix(res.Text, "\n")))
 	}
+}
+
+// driven prints the state of a flow run.
+func (o *printer) driven(c schedule.Call, s *flow.State) {
+	s.Alive = false
+	o.mu.Lock()
+	o.codes = append(o.codes, dialog.FlowExitCode(s))
+	o.mu.Unlock()
+	o.print(screen.Sanitize(frame.OneLine(words[s.Outcome()] + ": " + c.ID + " at " + shown(c.Time, c.Zone()) +
+		", flow run " + s.ID)))
 }
 
 // print prints a text and a newline on standard output.

@@ -15,6 +15,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/flow"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/kernel/schedule"
 )
@@ -93,6 +94,8 @@ type listedSchedule struct {
 	Last        *time.Time  `json:"last,omitempty"`
 	Outcome     string      `json:"outcome,omitempty"`
 	Run         event.RunID `json:"run_id,omitempty"`
+	Flow        string      `json:"flow,omitempty"`
+	FlowRun     string      `json:"flow_run,omitempty"`
 }
 
 func newListed(o schedule.Overview) listedSchedule {
@@ -105,7 +108,7 @@ func newListed(o schedule.Overview) listedSchedule {
 	}
 	return listedSchedule{ID: o.ID, Rule: o.Rule(), Timezone: o.ZoneName(), Provider: o.Provider,
 		Permissions: o.Permissions, Paused: o.Paused, Next: set(o.Next), Due: set(o.Due), Last: set(o.Last),
-		Outcome: o.Outcome, Run: o.Run}
+		Outcome: o.Outcome, Run: o.Run, Flow: o.Flow, FlowRun: o.FlowRun}
 }
 
 func (a *app) listCommand() *cobra.Command {
@@ -164,7 +167,11 @@ func (a *app) overviews(ctx context.Context) (all []schedule.Overview, err error
 		return nil, err
 	}
 	defer frame.CloseShown(log, &err)
-	return schedule.Look(ctx, log, list, time.Now())
+	paths, err := p.Workspace.Context(p.Config.ContextID)
+	if err != nil {
+		return nil, err
+	}
+	return schedule.Looker{Log: log, Locks: paths.Locks}.Look(ctx, list, time.Now())
 }
 
 // table returns the table of the command list.
@@ -181,6 +188,9 @@ func table(all []schedule.Overview) frame.Grid {
 		last := ""
 		if !o.Last.IsZero() {
 			last = shown(o.Last, o.Zone()) + " " + words[o.Outcome]
+			if o.FlowRun != "" {
+				last += " (" + o.FlowRun + ")"
+			}
 			if o.Run != "" {
 				last += " (" + frame.ShortID(o.Run) + ")"
 			}
@@ -195,6 +205,8 @@ func table(all []schedule.Overview) frame.Grid {
 var words = map[string]string{
 	"responded": "answered", "provider_error": "failed", "outcome_unknown": "outcome unknown",
 	schedule.NotCalled: "not called", schedule.Running: "running", fact.MissedLate: "missed",
+	fact.FlowDone: "flow done", fact.FlowFailed: "flow failed", fact.FlowCancelled: "flow cancelled",
+	string(flow.Asked): "flow asks", string(flow.Unknown): "flow with an unknown outcome", "stopped": "flow stopped",
 	fact.MissedRunning: "left out", fact.MissedCalled: "called before", fact.MissedRefused: "not accepted",
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/flow"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/kernel/report"
@@ -20,7 +21,11 @@ import (
 // again, so that changed schedules take effect.
 func startSchedules(p *project.Project, runner *kernel.Runner, load func() (*project.Project, error),
 	log *slog.Logger) (stop func()) {
-	work := schedule.Work{Runner: runner, Load: load, Grace: p.Config.Service.Grace,
+	work := schedule.Work{Runner: runner, Load: load, Grace: p.Config.Service.Grace, Stay: true,
+		Driven: func(c schedule.Call, s *flow.State) {
+			s.Alive = false
+			log.Info("schedule "+c.ID+": "+s.Outcome(), "flow", s.ID)
+		},
 		Answered: func(c schedule.Call, res record.Result, err error) {
 			if err == nil { // If an input was not accepted, an event on the log says so.
 				log.Info("schedule "+c.ID+": "+string(res.Outcome), "run", frame.ShortID(res.Run))
