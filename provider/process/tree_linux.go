@@ -126,6 +126,10 @@ func (t *tree) endRest(grace time.Duration, noGrace <-chan struct{}) (ended, sur
 		signalAll(inside, unix.SIGKILL)
 		awaitAll(inside, killWait, nil)
 		reapAll(inside)
+		reapZombies(t.pgid)
+		if !haveChildren() {
+			return nil, nil
+		}
 	}
 	seen := map[int]bool{}
 	deadline := time.Time{}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 )
 
@@ -92,9 +93,13 @@ func (s Spec) caches(t *table) (paths []string) {
 	}
 	made := t.makeFolder(filepath.Join(s.Home, ".cache"), 0o700)
 	for _, c := range caches {
+		installed := sync.OnceValue(func() bool {
+			_, err := exec.LookPath(c.tool)
+			return err == nil
+		})
 		for _, path := range s.below(c.folders) {
 			if _, err := os.Lstat(path); err != nil {
-				if _, err := exec.LookPath(c.tool); err != nil || !made {
+				if !made || !installed() {
 					continue
 				}
 				t.makeFolder(path, 0o755) // if this fails, the tool works without this cache or fails
