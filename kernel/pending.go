@@ -32,12 +32,12 @@ func (r *Runner) FollowLog(ctx context.Context, after event.Seq) iter.Seq2[recor
 	return (&record.Reading{Log: &r.log.Reader, Locks: r.opt.Paths.Locks, At: after}).Follow(ctx)
 }
 
-// AnswerQuestion answers a question of this or another process. If the error is nil, the answer is on disk and valid,
-// and the asking process has seen it. If the question was answered before, the error is a *interaction.TakenError with
-// the earlier answer. If no process waits for the answer, it is ErrRunGone. If the answer is valid but the asking
-// process does not react, for example because it is suspended, it is ErrNotWoken. Other errors are those of
-// interaction.Question.Check. A question of a flow run needs no process: the next process that drives the flow run
-// takes the answer.
+// AnswerQuestion answers a question of this or another process. If the error is nil, the answer is on disk and
+// valid, and the asking process has seen it. If the question was answered before, the error is a
+// *interaction.TakenError with the earlier answer. If no process waits for the answer, it is ErrRunGone. If the
+// answer is valid but the asking process does not react, for example because it is suspended, it is ErrNotWoken.
+// Any other error comes from interaction.Question.Check. A question of a flow run needs no process: the next
+// process that drives the flow run takes the answer.
 func (r *Runner) AnswerQuestion(ctx context.Context, q interaction.Question, a interaction.Answer) error {
 	// Check the lock before reading the events. If the lock is free, the process has ended and its last event is
 	// already on the log.

@@ -36,8 +36,8 @@ var privilegedValues = strings.Fields(`root administrator superuser system admin
 // guards are parts of the names of fields that restrict a tool. Switching such a field off widens the tool's rights.
 var guards = strings.Fields(`sandbox isolat confine restrict readonly dryrun confirm approv`)
 
-// widens reports whether a field widens the rights of the tool. The first result says that it always does. The second
-// result says that it does so only if the call also has a command.
+// widens reports whether a field widens the rights of the tool. The result "always" means that the field widens the
+// rights in every call. The result "besideCommand" means that it widens them only in a call with a command.
 func (r *reader) widens(name, value string, known role) (always, besideCommand bool) {
 	plain := plainName(name)
 	value = plainName(value)
@@ -169,8 +169,8 @@ func (r *reader) judgeName(name, value string, isName bool) {
 
 var inQuotes = lazily(`^('[^']*'|"[^"]*")`)
 
-// judgeTitle looks for a grave action in the title of a call. It always does so if the call has no kind or the kind
-// "other". For other kinds it does so only if the call has no other information.
+// judgeTitle looks for a grave action in the title of a call. If the call has no kind or the kind "other", the
+// title always matters. For other kinds, the title matters only if the call has no other information.
 func (r *reader) judgeTitle() {
 	if len(r.commands) > 0 || slices.Contains([]string{"execute", "edit", "delete", "move"}, r.call.Kind) {
 		return // a call of these kinds without a command or a file is unreadable anyway

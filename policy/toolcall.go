@@ -12,7 +12,7 @@ import (
 // ToolCall is a tool call as an agent reports it.
 type ToolCall struct {
 	Provider  string // the provider's id, for rules
-	Agent     string // id of the agent, which selects the table of its fields; empty means Provider
+	Agent     string // id of the agent, which selects its table in ofAgent; empty means Provider
 	Kind      string // ACP tool kind
 	Title     string
 	RawInput  json.RawMessage

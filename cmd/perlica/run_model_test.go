@@ -77,7 +77,7 @@ func (w *world) model(api, url string) {
 	w.env = append(w.env, "MODEL_KEY="+modelKey)
 }
 
-// exchanged is one request or response of the model's server as the log has it.
+// exchanged is one recorded request or response of the model's server.
 type exchanged struct {
 	Method, URL string
 	Withheld    []string

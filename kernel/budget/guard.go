@@ -29,7 +29,7 @@ type Options struct {
 	Locks   string // the folder of the context's locks
 	// Dir is a folder of the user. It contains the databases with the usage, and the lock for all projects of the user.
 	Dir   string
-	Known logtrust.Store // its logs are those of all projects of the user
+	Known logtrust.Store // lists the logs of all projects of the user
 	Now   func() time.Time
 }
 

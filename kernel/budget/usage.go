@@ -108,7 +108,8 @@ func flowOf(ctx context.Context, log event.Reader, id event.InputID) (string, er
 	return f.Name, nil
 }
 
-// add adds amounts to the rows of the call: those of its quarter of an hour, of its session and of its flow run.
+// add adds amounts to the rows of the call: one row for its quarter of an hour, one for its session and one for its
+// flow run.
 func (r row) add(ctx context.Context, tx *sqlx.Tx, currency string, calls int, tokens int64, money float64) error {
 	var errs []error
 	for _, of := range []struct {

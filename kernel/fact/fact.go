@@ -1,9 +1,10 @@
 // Package fact defines the payloads of the events that Perlica writes about runs, phones, browsers and teams. Each type
 // of event has one struct.
 //
-// A field never changes its JSON name or its meaning, because later versions and other programs read the log. A field
-// may be added. The package decides nothing and writes nothing. Packages interaction and policy define the payloads of
-// questions and standing approvals. The payload of a frame is the line itself.
+// A field never changes its JSON name or its meaning, because later versions and other programs read the log. A
+// field may be added. The package decides nothing and writes nothing. Packages interaction and policy define the
+// payloads of questions and standing approvals. A frame is a recorded line of a protocol, so its payload is the
+// line itself.
 //
 // The facts of a run describe the run completely: a later process knows only these facts about it.
 package fact

@@ -26,7 +26,7 @@ type ScheduleStarted struct {
 type SchedulePlanned struct {
 	Schedule string    `json:"schedule"`
 	Time     time.Time `json:"time"`
-	// Digest is the digest of the text, as Requested.Input has it. With Flow it is empty.
+	// Digest is the digest of the input's text, the same as Requested.Input. If Flow is set, Digest is empty.
 	Digest      string `json:"input_sha256,omitempty"`
 	Flow        string `json:"flow,omitempty"` // the file of the flow
 	Provider    string `json:"provider,omitempty"`

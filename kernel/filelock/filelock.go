@@ -123,7 +123,7 @@ func (l *Lock) Take() (*Lock, error) {
 			return l, nil
 		}
 	}
-	_ = l.f.Close() // take the ordinary way, because another process may be checking the lock
+	_ = l.f.Close() // Acquire also works while another process checks the lock
 	return Acquire(l.f.Path())
 }
 

@@ -391,8 +391,8 @@ func (ev *evaluation) contains(in, v any) (bool, error) {
 	return false, fmt.Errorf("%s cannot contain %s", kindOf(in), kindOf(v))
 }
 
-// function is a function of the language. It accepts least to most arguments. Exactly one of call and each is set. With
-// each, the second argument is evaluated for each element of the first one, as in map(list, # + 1).
+// function is a function of the language. It accepts least to most arguments. Exactly one of call and each is set.
+// If each is set, the second argument is evaluated for each element of the first one, as in map(list, # + 1).
 type function struct {
 	least, most int
 	call        func(*evaluation, []any) (any, error)

@@ -44,7 +44,7 @@ type Unit struct {
 	Run     event.RunID
 	Answer  string
 	Error   string
-	// ErrorType and Unanswered are those of fact.FlowDecided.
+	// ErrorType and Unanswered have the values of the same fields of fact.FlowDecided.
 	ErrorType  string
 	Unanswered int
 	Took       time.Duration

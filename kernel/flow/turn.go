@@ -17,7 +17,8 @@ import (
 type Turns struct {
 	Project *project.Project
 	Runner  *kernel.Runner
-	// Choice is the choice of the front end. The provider and the schema of a step replace those of the Choice.
+	// Choice is the choice of the front end. A step's own provider and schema replace the provider and the schema
+	// of the Choice.
 	Choice project.Choice
 	// Permissions and AnswerIn are used for a step that names no permissions. See kernel.Turn.
 	Permissions policy.Mode

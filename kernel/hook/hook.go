@@ -26,7 +26,7 @@ const (
 // Shown returns a command with masked secrets, for the record and for people.
 func Shown(c program.Command) []string { return redact.Args(slices.Clone(c.Words)) }
 
-// recordedFiles returns the files as the record has them.
+// recordedFiles converts the files to the form in which a fact records them.
 func recordedFiles(files []program.File) []fact.ProgramFile {
 	list := []fact.ProgramFile{}
 	for _, f := range files {

@@ -58,7 +58,7 @@ type Question struct {
 	Subject  interaction.Subject  `json:"subject"`
 	Options  []interaction.Option `json:"options"`
 
-	// Limit and Roots are those of program.Start.
+	// Limit and Roots are copied to the program.Start.
 	Limit string   `json:"-"`
 	Roots []string `json:"-"`
 }

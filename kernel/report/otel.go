@@ -310,7 +310,8 @@ func (t *tracer) outcome(step Step, w StepOutcome) {
 	s.Attributes.addText("error.type", kind)
 }
 
-// addDamage adds the line of text for a damaged event as an event of the run's span. A nil row adds nothing.
+// addDamage adds an event about damage to the run's span, if the step's own event is damaged. The parameter "row"
+// is the sentence about the damage, or nil.
 func (t *tracer) addDamage(step Step, row *message.Text) {
 	if row == nil {
 		return

@@ -64,7 +64,8 @@ func runs(text string) iter.Seq[run] {
 	}
 }
 
-// classify reports whether a character is part of a word, and whether its script is dense.
+// classify reports whether a character is part of a word, and whether its script is dense: a script without spaces
+// between words.
 func classify(r rune, size int) (word, isDense bool) {
 	switch {
 	case r == utf8.RuneError && size == 1:

@@ -49,7 +49,8 @@ type Keeper struct {
 	showing sync.Mutex
 }
 
-// Due makes the inputs that are due now, and returns when they are answered. The error is that of reading or writing.
+// Due makes the inputs that are due now, and returns when they are answered. The error comes from reading or
+// writing the log.
 func (k *Keeper) Due(ctx context.Context) error {
 	list, err := k.Schedules()
 	if err != nil {
@@ -371,7 +372,8 @@ func (k *Keeper) show(e event.Event, err error) {
 }
 
 // RunNow answers an input of the schedule at once, because a person wants it. Its time is the present one, and the
-// planned times stay the same. The error is filelock.ErrBusy if an input of the schedule is running, or that of Answer.
+// planned times stay the same. The error is filelock.ErrBusy if an input of the schedule is running. Otherwise it
+// comes from Answer.
 func (k *Keeper) RunNow(ctx context.Context, s Schedule) error {
 	lock, err := filelock.Acquire(filelock.Schedule(k.Locks, s.ID))
 	if errors.Is(err, filelock.ErrHeld) {

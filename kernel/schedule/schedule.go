@@ -25,7 +25,7 @@ import (
 var types = []event.Type{event.ScheduleStarted, event.SchedulePlanned, event.ScheduleMissed, event.SchedulePaused,
 	event.ScheduleResumed}
 
-// stateSet has the states of schedules, as the log has them.
+// stateSet has the states of schedules at one point of the log.
 type stateSet struct {
 	byID map[string]State
 	// newest is the number of the log's newest event about any schedule.

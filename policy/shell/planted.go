@@ -114,8 +114,8 @@ func foldName(name string) string {
 // shortName matches short names of Windows, such as GIT~1 for .git.
 var shortName = lazily(`^([^.~]{1,6})~[0-9]+(\.[^.]{0,3})?$`)
 
-// sameName compares a result of foldName with a name of the table. With glob, the name may be a pattern. A wildcard
-// matches a hidden file only if the pattern begins with a dot, as in a shell.
+// sameName compares a result of foldName with a name of the table. If glob is true, the name may be a pattern. A
+// wildcard matches a hidden file only if the pattern begins with a dot, as in a shell.
 func sameName(name, row string, glob bool) bool {
 	if name == row {
 		return true

@@ -168,8 +168,8 @@ func tidied(t *message.Text) *message.Text {
 	return clean
 }
 
-// addFinding replaces the verdict if the tier is above that of the verdict. So the first reason with the highest tier
-// stays.
+// addFinding replaces the verdict if the given tier is above the verdict's tier. So the first reason with the
+// highest tier stays.
 func (w *walker) addFinding(tier Tier, why *message.Text, word string) {
 	if w.refusedOnly > 0 && tier != Refused {
 		return

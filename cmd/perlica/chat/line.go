@@ -132,7 +132,7 @@ func (k *chatKeys) readAhead() {
 	on, gone := k.on, k.gone
 	go func() {
 		defer close(done)
-		_ = k.edit.Ahead(ctx, on) // Ahead returns when ctx ends or the terminal is gone.
+		_ = k.edit.Ahead(ctx, on) // Ahead fails only if ctx has ended or the terminal is gone.
 		if ctx.Err() == nil {
 			gone()
 		}

@@ -29,8 +29,8 @@ type Asker struct {
 
 	where string // the place that the record names for an answer, such as "terminal" or "chat"
 
-	// AnswerTo sends the answer to a question of another process. With AnswerTo, Ctrl-C ends the watching and stops
-	// no turn. If AnswerTo is nil, the questions belong to the Runner r of this process.
+	// AnswerTo sends the answer to a question of another process. If AnswerTo is set, Ctrl-C ends the watching and
+	// stops no turn. If AnswerTo is nil, the questions belong to the Runner r of this process.
 	AnswerTo func(context.Context, interaction.Question, interaction.Answer) error
 	Away     bool // Away is set with AnswerTo if the question is about this command's turn on another machine.
 

@@ -110,8 +110,8 @@ func (f Flags) Check() error {
 	return nil
 }
 
-// Rules returns the policy rules that the flags add to the configuration for one run. The rules name their flag as
-// their origin, and the record shows it.
+// Rules returns the policy rules that the flags add to the configuration for one run. Each rule names its flag as
+// its origin, and the record shows this origin.
 func (f Flags) Rules() (rules []policy.Rule, err error) {
 	for _, of := range []struct {
 		flag     string

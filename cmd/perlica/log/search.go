@@ -161,7 +161,7 @@ func inLog(hits iter.Seq2[report.Hit, error], worker string) iter.Seq2[searchHit
 }
 
 // openSearch opens the search index of a log. The parameter "at" is the path of the index. On a terminal it shows
-// the progress. The parameter "of" describes the log in this line.
+// the progress in a line. The parameter "of" is the end of this line, and describes the log.
 func (a *app) openSearch(ctx context.Context, log event.Reader, at, of string) (*report.Search, func(), error) {
 	last, _, err := log.Last(ctx, event.Query{})
 	if err != nil {

@@ -223,7 +223,8 @@ func eventInFull(e event.Event, s screen.Styles) string {
 	return b.String()
 }
 
-// payloadInFull returns the payload of an event as text. It indents the JSON of a fact and leaves a frame unchanged.
+// payloadInFull returns the payload of an event as text. It indents the JSON of a fact, and leaves a frame, which
+// is a line of a protocol, unchanged.
 func payloadInFull(e event.Event) string {
 	var pretty bytes.Buffer
 	switch {

@@ -218,8 +218,8 @@ func contactRef(c service.Contact, list []service.Contact) string {
 	return c.Channel + ":" + c.ID
 }
 
-// findContact finds the contact that ref names as CHANNEL:ID. It returns it from the first list that has it. For a
-// phone of the channel local, the phone's name is enough if it is unique.
+// findContact finds the contact that ref names as CHANNEL:ID. The first list with this contact counts. For a phone
+// of the channel local, the phone's name is enough if it is unique.
 func findContact(ctx context.Context, ref string,
 	lists ...func(context.Context) ([]service.Contact, error)) (service.Contact, error) {
 	for _, read := range lists {
