@@ -91,7 +91,7 @@ func (run *run) addUsage(u *acp.UsageUpdate) {
 		run.contextBefore = &before
 	}
 	*meter = contextMeter{true, u.Used}
-	if !run.client.sums.isLive() || run.overBudget == nil { // the fields of the check are set when the turn is live
+	if !run.client.sums.isLive() || run.overBudget == nil { // before the turn, the fields of the check are not set
 		return
 	}
 	why := run.budget.Exceeded(context.Background(), budget.Report{Cost: (*fact.Cost)(u.Cost),

@@ -90,9 +90,9 @@ const (
 	wroteScript = `@tool edit "Write" path=x.sh new=ls`
 )
 
-// TestRunsWhatTheSessionChanged checks that Perlica asks about a command that runs a file that the agent has changed.
-// The change may be in the same turn, in an earlier turn, or before the process started. Changes of other sessions and
-// unchanged files lead to no question.
+// TestRunsWhatTheSessionChanged checks that Perlica asks about a command if the agent has changed the file that the
+// command runs. The change may be in the same turn, in an earlier turn, or before the process started. Changes of
+// other sessions and unchanged files lead to no question.
 func TestRunsWhatTheSessionChanged(t *testing.T) {
 	c := newChanging(t)
 	if why := c.asked(runsScript); why != "" {

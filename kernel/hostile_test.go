@@ -49,8 +49,8 @@ func TestLocksLieInTheirFolder(t *testing.T) {
 	}
 }
 
-// TestRecoveryOfARunWithoutEvents checks that recovery writes nothing about a run that a hostile file lists as open and
-// that has no events. Otherwise the log would be damaged.
+// TestRecoveryOfARunWithoutEvents checks a run without events, which a hostile file lists as open. Recovery must
+// write nothing about this run. Otherwise the log would be damaged.
 func TestRecoveryOfARunWithoutEvents(t *testing.T) {
 	r := openRunner(t)
 	append1(t, r, intentFact("done"), event.NewFact(event.Responded, "agent", event.Refs{Run: "done"}, fact.Responded{}))

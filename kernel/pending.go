@@ -34,10 +34,10 @@ func (r *Runner) FollowLog(ctx context.Context, after event.Seq) iter.Seq2[recor
 
 // AnswerQuestion answers a question of this or another process. If the error is nil, the answer is on disk and
 // valid, and the asking process has seen it. If the question was answered before, the error is a
-// *interaction.TakenError with the earlier answer. If no process waits for the answer, it is ErrRunGone. If the
-// answer is valid but the asking process does not react, for example because it is suspended, it is ErrNotWoken.
-// Any other error comes from interaction.Question.Check. A question of a flow run needs no process: the next
-// process that drives the flow run takes the answer.
+// *interaction.TakenError with the earlier answer. If no process waits for the answer, the error is ErrRunGone. If
+// the answer is valid but the asking process does not react, for example because it is suspended, the error is
+// ErrNotWoken. Any other error comes from interaction.Question.Check. A question of a flow run needs no process:
+// the next process that drives the flow run takes the answer.
 func (r *Runner) AnswerQuestion(ctx context.Context, q interaction.Question, a interaction.Answer) error {
 	// Check the lock before reading the events. If the lock is free, the process has ended and its last event is
 	// already on the log.

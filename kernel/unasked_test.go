@@ -35,8 +35,8 @@ func choosing(t *testing.T, r *Runner, kind string) func(record.Notice) {
 	}
 }
 
-// TestAYesForGoodFrees checks that a tool that a permanent yes allows is reported with that question, also in later
-// turns. Other tools must be reported as unasked.
+// TestAYesForGoodFrees checks a tool that a person allowed with a permanent yes. Its report must name the question
+// with this yes, also in later turns. Other tools must be reported as unasked.
 func TestAYesForGoodFrees(t *testing.T) {
 	r := openRunner(t)
 	c := converse(t, r, "", "", "")

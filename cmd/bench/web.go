@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// These are the number of followers of a flood over HTTP, the number of slow ones, and the number of updates.
+// These are the numbers of all followers, of slow followers, and of updates in a flood over HTTP.
 const (
 	webFollowers = 200
 	webSlow      = 40

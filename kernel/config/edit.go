@@ -267,8 +267,8 @@ func layoutOf(data []byte, path []string) layout {
 	return s.l
 }
 
-// followKey returns the number of parts of a key, the number that match the next parts of the path, and the end of the
-// key.
+// followKey compares a key with the next parts of the path. It returns the number of the key's parts, the number of
+// equal parts, and the offset of the key's end.
 func (s *surveyor) followKey(it unstable.Iterator, depth int) (parts, same int, end int) {
 	equal := true
 	for it.Next() {

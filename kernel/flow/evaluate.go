@@ -399,8 +399,8 @@ type function struct {
 	each        func(*evaluation, []any, func(any) (any, error)) (any, error)
 }
 
-// functions are the functions of the language. Their names and meanings are those of expr-lang/expr, except lines and
-// json.
+// functions are the functions of the language. Except lines and json, they have the names and meanings of the
+// functions in expr-lang/expr.
 var functions map[string]function
 
 func init() {

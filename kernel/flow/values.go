@@ -175,7 +175,8 @@ func (v stepValue) items() ([]any, error) {
 	return items, nil
 }
 
-// elements evaluates for_each. If the items were recorded, they must be the same.
+// elements evaluates for_each. If the log already has the items of the loop, the result must be equal to these
+// items.
 func (v values) elements(st *StepState) ([]any, error) {
 	value, err := st.forEach.evaluate(v.vars())
 	if err != nil {

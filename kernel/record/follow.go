@@ -283,8 +283,8 @@ func (f *follower) lookAtHolders() (map[event.SessionID]*filelock.BusyError, err
 	return holders, nil
 }
 
-// putHolders passes to the function put a notice Held or Freed for each session that has a new holder or none, and
-// Freed for a turn after the end of its process.
+// putHolders passes notices to the function put: Held for a session with a new holder, and Freed for a session
+// without one. A turn also gets Freed after the end of its process.
 func (f *follower) putHolders(holders map[event.SessionID]*filelock.BusyError, put putEntry) error {
 	for _, id := range slices.Sorted(maps.Keys(holders)) {
 		now, t := holders[id], f.turns[id]

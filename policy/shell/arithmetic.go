@@ -6,7 +6,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// maxReferences is the maximum length of a chain of variables in arithmetic, each of which names the next.
+// maxReferences is the maximum length of a chain of variables in arithmetic, such as a=b and b=c.
 const maxReferences = 8
 
 // identifiers matches the names of variables in arithmetic. Bash evaluates the value of each name as arithmetic, too.

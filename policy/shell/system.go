@@ -107,8 +107,9 @@ func selectsOthers(name string, fs []field) bool {
 	return false
 }
 
-// everyones are words of pkill and killall that select all processes of a user or of the system. groups are options of
-// pkill that select all processes of a group or a terminal.
+// everyones are words such as -u, .* and sshd. With such a word, pkill and killall select all processes of a user,
+// all processes, or processes of the system. groups are options of pkill that select all processes of a group or a
+// terminal.
 var (
 	everyones = strings.Fields("-u -U --user --euid --uid -v --inverse . .* systemd init sshd launchd perlica")
 	groups    = strings.Fields("-t --terminal -s --session -g --pgroup -G --group")

@@ -7,8 +7,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// unknownText is the placeholder in a field for each part with an unknown value. It has the form of a variable that is
-// never set, so the part stays unknown when a nested shell reads it, as in sh -c "rm $X".
+// unknownText is the placeholder in a field for each part with an unknown value. It looks like a variable, and no
+// script sets this variable. So the part stays unknown even if a nested shell reads the word, as in sh -c "rm $X".
 const unknownText = "${_perlica_unknown}"
 
 // field is one word of a simple command after expansion, with all that is known about the word.

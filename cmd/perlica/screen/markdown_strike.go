@@ -8,9 +8,9 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// strikeParser parses struck text, which stands between two pairs of tildes. GitHub's Markdown allows single tildes,
-// too, but here they mean a home directory or an estimate. goldmark's own parser is not used, because it compiles
-// regular expressions at each start.
+// strikeParser parses struck text, which stands between two pairs of tildes. GitHub's Markdown allows single
+// tildes, too, but in an agent's text a single tilde usually means a home directory or an estimate. goldmark's own
+// parser is not used, because it compiles regular expressions at each start.
 type strikeParser struct{}
 
 var kindStrike = ast.NewNodeKind("Strike")

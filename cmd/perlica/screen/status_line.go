@@ -281,8 +281,8 @@ func (s *StatusLine) writeText(text string) {
 	_, _ = io.WriteString(s.w, text) // If the terminal is closed, nobody can see the line.
 }
 
-// drawnHeight returns the number of rows of the line and of the typed text on a terminal of the given width. Without
-// a line it returns 1, because the cursor has a row.
+// drawnHeight returns the number of rows that the line and the typed text need on a terminal of the given width.
+// Without a line it returns 1, because the cursor has a row.
 func (s *StatusLine) drawnHeight(columns int) (n int) {
 	for _, row := range strings.Split(s.drawn, "\n") {
 		n += TextRows(row, columns)
