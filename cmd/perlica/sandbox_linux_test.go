@@ -148,7 +148,8 @@ func TestFrontEndsStartInside(t *testing.T) {
 	})
 }
 
-// editor lets an editor send a prompt, and returns the lines that the editor gets until one has the text until.
+// editor lets an editor send a prompt, and returns the lines that the editor gets. The last line has the text in
+// the parameter "until".
 func (w *world) editor(prompt, until string) string {
 	w.t.Helper()
 	cmd := w.command("acp", "--permissions", "allow")

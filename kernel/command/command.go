@@ -264,7 +264,7 @@ func (h *Host) names() []string {
 	return list
 }
 
-// arguments returns the possible next words of a command. The parameter "before" has the words before the next word.
+// arguments returns the possible next words of a command line. The parameter "before" has the words so far.
 func (h *Host) arguments(ctx context.Context, name string, before []string) []string {
 	o, _, _ := h.offers()
 	if verbs := map[string][]string{

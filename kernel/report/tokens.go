@@ -215,7 +215,7 @@ var left = &unicode.RangeTable{R16: []unicode.Range16{
 
 type span struct{ start, end int }
 
-// occurrences returns the positions of a phrase in a text. Both are given as units.
+// occurrences returns the positions of a phrase in a text. The phrase and the text are lists of units.
 func occurrences(text, phrase []unit) (found []span) {
 	if len(phrase) == 0 {
 		return nil

@@ -11,7 +11,7 @@ import (
 )
 
 // These limits keep the parser's stack and work small. The parser does not read longer or deeper texts. maxRepaired
-// is the maximum number of false comments, see falseComment, that parse corrects in a text.
+// is the maximum number of false comments that parse corrects in a text. The function falseComment has an example.
 const (
 	maxText     = 128 << 10 // more than Linux takes as one argument
 	maxNested   = 512

@@ -119,7 +119,7 @@ func (a *App) WriteTo(name string, f func(w io.Writer) error) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = scratch.Close() }() // The file was moved out of it, or it is incomplete and useless.
+	defer func() { _ = scratch.Close() }() // The file was moved to its place, or is incomplete and useless.
 	out, err := os.OpenFile(scratch.Path("out"), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err

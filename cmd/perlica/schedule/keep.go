@@ -105,7 +105,7 @@ type work int
 
 const (
 	dueOnce work = iota // the due inputs; each result is a line
-	keepOn              // as dueOnce, for ever; a flow run waits in this process for the answers to its questions
+	keepOn              // like dueOnce, but for ever; a flow run waits in this process for the answers to its questions
 	runNow              // one input; standard output gets the text of the answer, and standard error gets the line
 )
 
