@@ -53,6 +53,7 @@ var commandsFromAPhone = []struct{ text, ask, approve, admin string }{
 	everybody("/thoughts", "not sent to a phone"),
 	everybody("/usage", "1 turn"),
 	everybody("/budget", "no budget is configured"),
+	admins("/flow", "the log has no flow runs"),
 	everybody("/copy", "is for a terminal"),
 	everybody("/doctor", "checks passed"),
 	everybody("/exit", "nothing to leave"),

@@ -92,6 +92,7 @@ func Commands() []Command {
 		{"compact", "", "the agent's own command, if it has one: it shortens its context", Ask, (*Host).compact},
 		{"usage", "", "turns, tokens and cost of this session", Read, (*Host).usage},
 		{"budget", "", "the used amounts of the budgets, and the times of their renewal", Read, (*Host).budget},
+		{"flow", "[RUN]", "the newest flow runs; with an id, the steps of one", Read, (*Host).flow},
 		{"copy", "", "copy the last answer to the clipboard, where the terminal can", Read, effect(Copy)},
 		{"doctor", "", "what is broken", Read, (*Host).doctor},
 		{"exit", "[NAME]", "leave, as /quit does; with a name, keep the session under it", Ask, (*Host).exit},

@@ -46,6 +46,9 @@ type Host struct {
 	Named bool
 	// Team has the questions of a team's workers. Nil means that there is no team.
 	Team Team
+	// Flows describes the newest flow runs of the log or, with the parameter "ref", the steps of one. Nil means that
+	// the host has no log.
+	Flows func(ctx context.Context, ref string, say *language.Sentences) (string, error)
 	// Now is the clock. Nil means the system's clock.
 	Now func() time.Time
 	// Cancel stops the current turn and reports whether a turn was running. Nil means that no turn ever runs.

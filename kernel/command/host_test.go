@@ -14,6 +14,7 @@ import (
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/agents"
+	"github.com/perlica/perlica/kernel/flow"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/provider"
@@ -62,6 +63,7 @@ func newHost(t *testing.T, scenario ...string) *Host {
 		}
 	})
 	return &Host{Runner: r, Conversation: c, Agents: p.Resolver(), Workspace: p.Workspace, Dirs: p.Dirs, By: "me",
+		Flows: flow.Teller(p, r),
 		Where: "test",
 		Now:   func() time.Time { return time.Now().Add(interaction.ReadTime) }, // so that each question counts as read
 	}

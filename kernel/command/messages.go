@@ -14,6 +14,7 @@ var (
 	noCompact = message.New("command.no-compact",
 		"this agent has no /compact. Agents shorten a full context by themselves; to continue in a new "+
 			"session, send /clear")
+	noFlows         = message.New("command.no-flows", "the log has no flow runs")
 	noBudgets       = message.New("command.no-budgets", "no budget is configured")
 	noQuestion      = message.New("command.no-question", "no question waits")
 	noQuestionShown = message.New("command.no-question-shown",

@@ -178,6 +178,22 @@ func (h *Host) budget(ctx context.Context, _ []string) (Output, error) {
 	return Output{Text: b.String()}, nil
 }
 
+func (h *Host) flow(ctx context.Context, args []string) (Output, error) {
+	switch {
+	case len(args) > 1:
+		return Output{}, errUsage
+	case h.Only != "": // a flow run belongs to no session
+		return Output{}, errRight
+	case h.Flows == nil:
+		return Output{Text: h.say().Say(noFlows)}, nil
+	}
+	text, err := h.Flows(ctx, strings.Join(args, ""), h.say())
+	if text == "" && err == nil {
+		text = h.say().Say(noFlows)
+	}
+	return Output{Text: text}, err
+}
+
 func (h *Host) doctor(ctx context.Context, _ []string) (Output, error) {
 	var b strings.Builder
 	good := 0

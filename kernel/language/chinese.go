@@ -150,6 +150,7 @@ var chinese = sync.OnceValue(func() *Sentences {
 			{"project", "[名称]", "这个机器人的项目；带名称则切换到它"},
 			{"usage", "", "本会话的轮数、token 和费用"},
 			{"budget", "", "预算的使用情况"},
+			{"flow", "[运行]", "最近的流程运行；加编号则显示它的各个步骤"},
 			{"log", "[N|show 运行|verify]", "最近发生的事；一次运行；核对记录"},
 			{"again", "", "你的上一条输入，可再次发送"},
 			{"sessions", "[--all]", "保留的会话"},

@@ -236,6 +236,7 @@ func chineseMessages() map[message.Code]string {
 		"command.no-allow-once":     "智能体没有提供“仅此一次”的选项：请用 /choose 选择其他选项",
 		"command.no-compact":        "这个智能体没有 /compact。上下文满时智能体会自行压缩；要在新会话中继续，请发送 /clear",
 		"command.no-budgets":        "没有设置预算",
+		"command.no-flows":          "日志中没有流程运行",
 		"command.no-question":       "没有等待答复的问题",
 		"command.no-question-shown": "/pending 显示过的问题中没有仍待答复的：请发送 /pending",
 		"command.no-reject-once":    "智能体没有提供“拒绝一次”的选项：请用 /choose 选择其他选项，或用 /stop 停止这一轮",

@@ -40,6 +40,9 @@ func chineseWords() map[string]string {
 		"not listed": "不在列表中", "port not listed": "端口不在列表中", "address": "是地址而不是名称",
 		"private address": "内部地址", "unreachable": "无法连接", "malformed": "请求格式错误",
 
+		// States of a flow run and of its steps.
+		"waiting": "等待中", "running": "进行中", "asked": "等待答复", "skipped": "已跳过", "stopped": "已停下",
+
 		// States of an agent.
 		"installed": "已安装", "missing": "未安装", "disabled": "已停用",
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/kernel/command"
+	"github.com/perlica/perlica/kernel/flow"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/kernel/sessions"
 	"github.com/perlica/perlica/policy"
@@ -249,6 +250,7 @@ func (c *chat) enterSession(s sessions.Session, name string) (err error) {
 	c.host = &command.Host{
 		Runner: c.r, Conversation: conv, Agents: c.p.Resolver(), Workspace: c.p.Workspace, Dirs: c.p.Dirs,
 		By: frame.UserName(c.a.Getenv), Where: "chat", Origin: c.a.Origin(),
+		Flows: flow.Teller(c.p, c.r),
 	}
 	c.host.Cancel = c.cancelTurn
 	if c.workers != nil {

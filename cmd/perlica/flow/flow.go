@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -399,7 +400,64 @@ type printer struct {
 	a      *app
 	asJSON bool
 	status *screen.StatusLine
-	err    error // the first error of standard output
+	graph  *graph          // nil unless the running graph is drawn
+	live   *screen.Drawing // of the graph
+	err    error           // the first error of standard output
+}
+
+// drawGraph lets the printer draw the graph in place of lines for the changes, if standard output and standard error
+// are a terminal that can move its cursor. The caller must call the function "stop" at the end.
+func (p *printer) drawGraph(run string) (stop func()) {
+	a := p.a
+	if p.asJSON || screen.StatusWidth(a.Stderr, a.Getenv) == nil || !screen.IsTerminal(a.Stdout) {
+		return func() {}
+	}
+	p.graph = &graph{styles: a.Styles(a.Stdout), outer: run, runs: map[string][]row{}}
+	height := func() int { return screen.TerminalHeight(a.Stdout) }
+	p.live = screen.NewDrawing(a.Stdout, p.status, height, p.graph.draw)
+	resizes, ignore := frame.TerminalResizes()
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			select {
+			case <-resizes:
+				p.status.Resized()
+				p.change(func() {})
+			case <-done:
+				return
+			}
+		}
+	})
+	return func() {
+		ignore()
+		close(done)
+		wg.Wait()
+	}
+}
+
+// change changes the drawn graph. An error of the terminal needs no report, because nobody sees the terminal then.
+func (p *printer) change(f func()) { _ = p.live.Change(f) }
+
+// free changes the number of questions for which the graph leaves the screen. A card needs all rows of the screen.
+func (p *printer) free(more int) {
+	if p.live != nil {
+		p.change(func() { p.graph.hidden += more })
+	}
+}
+
+// end writes the last state of the flow run in place of the drawing. If s is nil, it only removes the drawing.
+func (p *printer) end(s *flow.State) {
+	if p.live == nil {
+		return
+	}
+	if s == nil {
+		_ = p.live.Leave(func(int) []string { return nil }) // for the error, see change
+		return
+	}
+	delete(p.graph.runs, s.ID)
+	p.graph.update(s, nil)
+	_ = p.live.Leave(func(columns int) []string { return p.graph.lay(p.graph.list(s.ID, 0), columns) })
 }
 
 // show prints one change.
@@ -427,7 +485,13 @@ func (p *printer) show(s *flow.State, st *flow.StepState, item int) {
 		if u.Error != "" {
 			text += ": " + u.Error
 		}
-		p.status.Set(statusText(s))
+		if p.graph == nil || s.ID == p.graph.outer {
+			p.status.Set(statusText(s))
+		}
+	}
+	if p.graph != nil {
+		p.change(func() { p.graph.update(s, st) })
+		return
 	}
 	p.write(c, text)
 }

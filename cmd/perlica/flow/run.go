@@ -16,6 +16,7 @@ import (
 
 	"github.com/perlica/perlica/cmd/perlica/dialog"
 	"github.com/perlica/perlica/cmd/perlica/frame"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/flow"
@@ -38,10 +39,11 @@ func (a *app) runCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "run FILE|NAME", Annotations: frame.StartsRun.Annotation(),
 		Short: "Run a flow, or continue it",
-		Long: `Run the flow in a file, or the one in flows/NAME.toml of the project. Each change is a line on
-standard output. With the --id of an earlier flow run, that run continues from its last
-state: no call is made twice, and the file and the inputs must be the same. While another
-process drives the flow run, this command shows the changes, and takes over if that process dies.
+		Long: `Run the flow in a file, or the one in flows/NAME.toml of the project. On a terminal the running
+graph is drawn. In a pipe each change is a line on standard output. With the --id of an earlier
+flow run, that run continues from its last state: no call is made twice, and the file and the
+inputs must be the same. While another process drives the flow run, this command shows the
+changes, and takes over if that process dies.
 
 A question of the flow is asked at the terminal. Without a terminal it stays open, also
 after the end of this command: answer it with 'perlica pending', on the phone or on the
@@ -185,13 +187,26 @@ func (a *app) drive(ctx context.Context, d *driving) error {
 	asker := dialog.NewAsker(a.App, d.r, d.say)
 	defer asker.Close()
 	asker.Stop = d.stop
+	out := &printer{a: a, asJSON: d.f.Json, status: d.say.Status}
+	defer out.drawGraph(d.id)()
 	var showing sync.Mutex
+	shown := map[event.InteractionID]bool{}
 	ask := func(n record.Notice) {
-		switch n.(type) {
-		case record.Asked, record.Closed:
-			showing.Lock()
-			defer showing.Unlock()
+		showing.Lock()
+		defer showing.Unlock()
+		switch n := n.(type) {
+		case record.Asked:
+			if n.Answerable && asker.Available() && !shown[n.Question.ID] {
+				shown[n.Question.ID] = true
+				out.free(1)
+			}
 			asker.Show(n)
+		case record.Closed:
+			asker.Show(n)
+			if shown[n.Question.ID] {
+				delete(shown, n.Question.ID)
+				out.free(-1)
+			}
 		}
 	}
 	mode, wait := d.p.Answering(asker.Available(), d.f.WaitPermissions)
@@ -199,7 +214,6 @@ func (a *app) drive(ctx context.Context, d *driving) error {
 		Project: d.p, Runner: d.r, Choice: project.Choice{Provider: d.f.Provider}, Permissions: mode, AnswerIn: wait,
 		Sender: frame.UserName(a.Getenv), Show: func(_ flow.Call, n record.Notice) { ask(n) },
 	}
-	out := &printer{a: a, asJSON: d.f.Json, status: d.say.Status}
 	halt := make(chan struct{})
 	var why error
 	go func() { // ends with the process at the latest
@@ -220,6 +234,7 @@ func (a *app) drive(ctx context.Context, d *driving) error {
 		Closed: func(q interaction.Question) { ask(record.Closed{Question: q}) },
 	}
 	s, err := driver.Run(ctx, d.file, d.id, d.inputs)
+	out.end(s)
 	d.say.Status.Clear()
 	if err != nil {
 		return a.explain(err, d)

@@ -19,6 +19,7 @@ import (
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/command"
 	"github.com/perlica/perlica/kernel/config"
+	"github.com/perlica/perlica/kernel/flow"
 	"github.com/perlica/perlica/kernel/language"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/service"
@@ -165,7 +166,8 @@ func bridgeOptions(a *app, p *project.Project, runner *kernel.Runner, paths conf
 		Setup: func(id event.SessionID, provider string) (kernel.Setup, error) {
 			return p.Conversation(context.Background(), runner, id, provider)
 		}, Log: log,
-		Host: command.Host{Runner: runner, Agents: p.Resolver(), Workspace: p.Workspace, Dirs: p.Dirs},
+		Host: command.Host{Runner: runner, Agents: p.Resolver(), Workspace: p.Workspace, Dirs: p.Dirs,
+			Flows: flow.Teller(p, runner)},
 	}
 }
 
