@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -50,15 +49,10 @@ func (b *Bridge) Notify(ctx context.Context, name, text string, sent event.Event
 	case <-ctx.Done():
 		return fmt.Errorf("%w: the bridge does not serve yet", channel.ErrNotSent)
 	}
-	list, err := b.records.Contacts(ctx)
+	c, err := b.records.Named(ctx, name)
 	if err != nil {
 		return err
 	}
-	list = slices.DeleteFunc(list, func(c Contact) bool { return c.Name != name && c.Channel+":"+c.ID != name })
-	if len(list) != 1 {
-		return &channel.RejectedError{Why: "no paired contact has this name, or several have it"}
-	}
-	c := list[0]
 	var lines []string
 	for line := range strings.Lines(text) {
 		lines = append(lines, literal(line))

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/language"
 	"github.com/perlica/perlica/service/access"
+	"github.com/perlica/perlica/service/channel"
 )
 
 // Records reads the bridge's view. Its methods may be called from several goroutines.
@@ -40,6 +42,34 @@ func (r *Records) Close() error { return r.view.Close() }
 // Contacts returns the paired contacts in the order of their pairing.
 func (r *Records) Contacts(ctx context.Context) ([]Contact, error) {
 	return r.counting(ctx, true, "")
+}
+
+// Named returns the paired contact with this name, or with this CHANNEL:ID. If no contact or several contacts have it,
+// the error is a *channel.RejectedError that names the paired contacts.
+func (r *Records) Named(ctx context.Context, name string) (Contact, error) {
+	list, err := r.Contacts(ctx)
+	if err != nil {
+		return Contact{}, err
+	}
+	var named []Contact
+	var there []string
+	for _, c := range list {
+		there = append(there, c.Name+" ("+c.Channel+":"+c.ID+")")
+		if c.Name == name || c.Channel+":"+c.ID == name {
+			named = append(named, c)
+		}
+	}
+	if len(named) == 1 {
+		return named[0], nil
+	}
+	why := fmt.Sprintf("no paired contact is named %q", name)
+	if len(named) > 1 {
+		why = fmt.Sprintf("several paired contacts are named %q", name)
+	}
+	if len(there) == 0 {
+		return Contact{}, &channel.RejectedError{Why: why + ", because none is paired; see perlica service pair"}
+	}
+	return Contact{}, &channel.RejectedError{Why: why + "; the contacts are: " + strings.Join(there, ", ")}
 }
 
 // Unconfirmed returns the contacts on the log without a voucher of this user. They came with a

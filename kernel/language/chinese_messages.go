@@ -891,14 +891,16 @@ func chineseMessages() map[message.Code]string {
 		"kernel.outcome-lost":       "事件日志无法写入，结果没有记录",
 
 		// notify
-		"notify.question": "%s 有一个问题在等待",
-		"notify.finished": "%s 的一轮已完成",
-		"notify.failed":   "%s 的一轮失败了",
-		"notify.unknown":  "%s 的一轮结果未知",
-		"notify.budget":   "%s 的预算将用完或已用完",
-		"notify.schedule": "%s 的一个计划时间没有运行",
-		"notify.test":     "%s 的通知测试",
-		"notify.session":  "会话：%s",
-		"notify.look":     "查看：%s",
+		"notify.question":      "%s 有一个问题在等待",
+		"notify.finished":      "%s 的一轮已完成",
+		"notify.failed":        "%s 的一轮失败了",
+		"notify.flow-finished": "%s 的一个流程已完成",
+		"notify.flow-failed":   "%s 的一个流程失败了",
+		"notify.unknown":       "%s 的一轮结果未知",
+		"notify.budget":        "%s 的预算将用完或已用完",
+		"notify.schedule":      "%s 的一个计划时间没有运行",
+		"notify.test":          "%s 的通知测试",
+		"notify.session":       "会话：%s",
+		"notify.look":          "查看：%s",
 	}
 }

@@ -30,8 +30,9 @@ type cause struct {
 	event.Refs
 	at      time.Time
 	kinds   []string      // the first one names the cause
-	lasted  time.Duration // the duration of a turn
-	planned bool          // a schedule made the input
+	lasted  time.Duration // the duration of a turn or of a flow run
+	planned bool          // a schedule made the input or the flow run
+	flow    string        // the id of a finished flow run, or ""
 	until   time.Time     // the end of a question
 }
 
@@ -39,7 +40,7 @@ type cause struct {
 var watched = []event.Type{
 	event.InteractionRequested, event.InteractionAnswered, event.InteractionLapsed, event.InteractionResolved,
 	event.Responded, event.ProviderError, event.OutcomeUnknown,
-	event.BudgetWarned, event.BudgetRefused, event.ScheduleMissed,
+	event.FlowFinished, event.BudgetWarned, event.BudgetRefused, event.ScheduleMissed,
 	event.NotifyStarted, event.NotifySent, event.NotifyFailed,
 }
 
@@ -47,6 +48,7 @@ var watched = []event.Type{
 // and for an event without its payload.
 func causeOf(e event.Event) (c cause, ok bool) {
 	c = cause{Seq: e.Seq, ID: e.ID, Refs: e.Refs, at: e.Time, planned: bySchedule(e.Input)}
+	ofStep := strings.HasPrefix(string(e.Input), event.FlowPrefix) // the end of the flow run tells about its steps
 	switch e.Type {
 	case event.InteractionRequested:
 		q, err := fact.Decode[interaction.Question](e)
@@ -55,14 +57,16 @@ func causeOf(e event.Event) (c cause, ok bool) {
 	case event.Responded:
 		r, err := fact.Decode[fact.Responded](e)
 		c.kinds, c.lasted = []string{finished}, time.Duration(r.DurationMS)*time.Millisecond
-		return c, err == nil
+		return c, err == nil && !ofStep
 	case event.ProviderError:
 		r, err := fact.Decode[fact.Failed](e)
 		c.kinds, c.lasted = []string{failed}, time.Duration(r.DurationMS)*time.Millisecond
 		if c.planned {
 			c.kinds = []string{failed, schedule}
 		}
-		return c, err == nil
+		return c, err == nil && !ofStep
+	case event.FlowFinished:
+		return flowCause(c, e)
 	case event.OutcomeUnknown:
 		c.kinds = []string{unknown}
 		if c.planned {
@@ -82,6 +86,21 @@ func causeOf(e event.Event) (c cause, ok bool) {
 // bySchedule reports whether a schedule made the input, or the flow run of the input.
 func bySchedule(id event.InputID) bool {
 	return strings.HasPrefix(strings.TrimPrefix(string(id), event.FlowPrefix), "schedule:")
+}
+
+// flowCause adds the end of a flow run to its cause. A person who cancels a flow run needs no notification.
+func flowCause(c cause, e event.Event) (cause, bool) {
+	f, err := fact.Decode[fact.FlowFinished](e)
+	c.flow = strings.TrimPrefix(string(e.Run), event.FlowPrefix)
+	c.planned = bySchedule(event.InputID(e.Run))
+	c.kinds = []string{finished}
+	if f.Outcome == fact.FlowFailed {
+		c.kinds = []string{failed}
+		if c.planned {
+			c.kinds = []string{failed, schedule}
+		}
+	}
+	return c, err == nil && f.Outcome != fact.FlowCancelled
 }
 
 // due returns the time at which a cause makes a notification by a rule. ok is false if it makes none.
@@ -149,7 +168,9 @@ func (l *ledger) read(ctx context.Context, log *store.Reader, now time.Time) err
 		if err != nil {
 			return err
 		}
-		l.apply(e)
+		if err := l.apply(ctx, log, e); err != nil {
+			return err
+		}
 	}
 	l.head, l.begun = newest.Seq, true
 	return nil
@@ -171,24 +192,37 @@ func (l *ledger) skip(ctx context.Context, log *store.Reader, now time.Time) err
 }
 
 // apply applies one event.
-func (l *ledger) apply(e event.Event) {
+func (l *ledger) apply(ctx context.Context, log *store.Reader, e event.Event) error {
 	switch e.Type {
 	case event.NotifyStarted, event.NotifySent, event.NotifyFailed:
 		if f, err := fact.Decode[fact.Notified](e); err == nil && f.Target == l.target {
 			l.applyAttempt(e.Type, f)
 		}
-		return
+		return nil
 	case event.InteractionAnswered, event.InteractionLapsed, event.InteractionResolved:
 		l.entries = slices.DeleteFunc(l.entries, func(one *entry) bool {
 			closed := one.cause.kinds[0] == question && one.cause.Interaction == e.Interaction
 			one.over = one.over || closed
 			return closed && !one.started
 		})
-		return
+		return nil
 	}
 	c, ok := causeOf(e)
 	if !ok {
-		return
+		return nil
+	}
+	if c.flow != "" {
+		// A flow inside of a flow makes no notification, because the outer flow run goes on.
+		if inner, err := isInner(ctx, log, string(e.Run)); inner || err != nil {
+			return err
+		}
+		began, known, err := log.Last(ctx, event.Query{Run: e.Run, Types: []event.Type{event.FlowStarted}})
+		if err != nil {
+			return err
+		}
+		if known {
+			c.lasted = e.Time.Sub(began.Time)
+		}
 	}
 	var made *entry
 	for _, r := range l.rules {
@@ -207,6 +241,22 @@ func (l *ledger) apply(e event.Event) {
 	if made != nil {
 		l.entries = append(l.entries, made)
 	}
+	return nil
+}
+
+// isInner reports whether a step of another flow run started this flow run. The id of such a flow run is the outer id,
+// a slash and more.
+func isInner(ctx context.Context, log *store.Reader, run string) (bool, error) {
+	for i := range run {
+		if run[i] != '/' {
+			continue
+		}
+		outer := event.Query{Run: event.RunID(run[:i]), Types: []event.Type{event.FlowStarted}}
+		if _, known, err := log.Last(ctx, outer); known || err != nil {
+			return known, err
+		}
+	}
+	return false, nil
 }
 
 // applyAttempt applies an event about an attempt.

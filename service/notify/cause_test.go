@@ -23,6 +23,10 @@ func TestCauses(t *testing.T) {
 	flowStep := event.Refs{Run: "r", Input: "flow:schedule:morning@2026-11-27T07:00:00Z/first"}
 	planned := event.Refs{Run: "r", Input: "schedule:morning@2026-11-27T07:00:00Z"}
 	turn := event.Refs{Run: "r", Input: "i"}
+	step := event.Refs{Run: "r", Input: "flow:review/post"}
+	flow := event.Refs{Run: "flow:review", Interaction: event.Flows}
+	plannedFlow := event.Refs{Run: "flow:schedule:morning@2026-11-27T07:00:00Z", Interaction: event.Flows}
+	ends := func(outcome string) fact.FlowFinished { return fact.FlowFinished{Outcome: outcome} }
 	for name, c := range map[string]struct {
 		typ     event.Type
 		refs    event.Refs
@@ -30,25 +34,34 @@ func TestCauses(t *testing.T) {
 		when    string // the kinds of the table
 		want    bool
 	}{
-		"a long turn":           {event.Responded, turn, ran(time.Minute), "finished", true},
-		"a short turn":          {event.Responded, turn, ran(time.Second), "finished", false},
-		"another kind":          {event.Responded, turn, ran(time.Minute), "failed unknown", false},
-		"a long failure":        {event.ProviderError, turn, broken(time.Minute), "failed", true},
-		"a short failure":       {event.ProviderError, turn, broken(0), "failed", false},
-		"an unknown outcome":    {event.OutcomeUnknown, turn, fact.Failed{}, "unknown", true},
-		"a schedule's answer":   {event.Responded, planned, ran(0), "finished", true},
-		"a schedule's failure":  {event.ProviderError, planned, broken(0), "schedule", true},
-		"a flow's failure":      {event.ProviderError, flowStep, broken(0), "schedule", true},
-		"a schedule's unknown":  {event.OutcomeUnknown, planned, fact.Failed{}, "schedule", true},
-		"a failure by hand":     {event.ProviderError, turn, broken(time.Hour), "schedule", false},
-		"a warning of a budget": {event.BudgetWarned, event.Refs{}, fact.BudgetReached{}, "budget", true},
-		"a refusal of a budget": {event.BudgetRefused, turn, fact.BudgetReached{}, "budget", true},
-		"a missed time":         {event.ScheduleMissed, event.Refs{}, fact.ScheduleMissed{}, "schedule", true},
-		"an input":              {event.MessageReceived, turn, fact.MessageReceived{}, "finished", false},
+		"a long turn":                    {event.Responded, turn, ran(time.Minute), "finished", true},
+		"a short turn":                   {event.Responded, turn, ran(time.Second), "finished", false},
+		"another kind":                   {event.Responded, turn, ran(time.Minute), "failed unknown", false},
+		"a long failure":                 {event.ProviderError, turn, broken(time.Minute), "failed", true},
+		"a short failure":                {event.ProviderError, turn, broken(0), "failed", false},
+		"an unknown outcome":             {event.OutcomeUnknown, turn, fact.Failed{}, "unknown", true},
+		"a schedule's answer":            {event.Responded, planned, ran(0), "finished", true},
+		"a schedule's failure":           {event.ProviderError, planned, broken(0), "schedule", true},
+		"a schedule's unknown":           {event.OutcomeUnknown, planned, fact.Failed{}, "schedule", true},
+		"a failure by hand":              {event.ProviderError, turn, broken(time.Hour), "schedule", false},
+		"a warning of a budget":          {event.BudgetWarned, event.Refs{}, fact.BudgetReached{}, "budget", true},
+		"a refusal of a budget":          {event.BudgetRefused, turn, fact.BudgetReached{}, "budget", true},
+		"a missed time":                  {event.ScheduleMissed, event.Refs{}, fact.ScheduleMissed{}, "schedule", true},
+		"a step's answer":                {event.Responded, step, ran(time.Hour), "finished", false},
+		"a step's failure":               {event.ProviderError, step, broken(time.Hour), "failed", false},
+		"a planned step's failure":       {event.ProviderError, flowStep, broken(0), "schedule", false},
+		"a planned step's unknown":       {event.OutcomeUnknown, flowStep, fact.Failed{}, "schedule", true},
+		"a step's unknown":               {event.OutcomeUnknown, step, fact.Failed{}, "unknown", true},
+		"a short flow":                   {event.FlowFinished, flow, ends("done"), "finished", false},
+		"a cancelled flow":               {event.FlowFinished, plannedFlow, ends("cancelled"), "finished failed", false},
+		"a schedule's flow":              {event.FlowFinished, plannedFlow, ends("done"), "finished", true},
+		"a schedule's failure of a flow": {event.FlowFinished, plannedFlow, ends("failed"), "schedule", true},
+		"an input":                       {event.MessageReceived, turn, fact.MessageReceived{}, "finished", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, "")
 			rules := []config.Notify{{When: strings.Fields(c.when), After: 30 * time.Second}}
+			w.add(event.FlowStarted, flow, fact.FlowStarted{})
 			seq := w.add(c.typ, c.refs, c.payload)
 			l := ledger{target: "t", rules: rules}
 			if err := l.read(t.Context(), &w.r.Log().Reader, time.Now()); err != nil {
@@ -67,6 +80,56 @@ func TestCauses(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestFlowsNote checks the time limit and the words of the notification about a flow run.
+func TestFlowsNote(t *testing.T) {
+	titles := map[string]string{"done": "A flow is finished in shop", "failed": "A flow failed in shop"}
+	for outcome, title := range titles {
+		w := newWorld(t, "")
+		flow := event.Refs{Run: "flow:review", Interaction: event.Flows}
+		w.add(event.FlowStarted, flow, fact.FlowStarted{Name: "review"})
+		w.add(event.FlowFinished, flow, fact.FlowFinished{Outcome: outcome})
+		var l ledger
+		for _, after := range []time.Duration{time.Hour, 0} {
+			l = ledger{target: "t", rules: []config.Notify{{When: []string{"finished", "failed"}, After: after}}}
+			if err := l.read(t.Context(), &w.r.Log().Reader, time.Now()); err != nil {
+				t.Fatal(err)
+			}
+			if _, ok := l.next(); ok != (after == 0) {
+				t.Errorf("%s after %s: a notification is %v", outcome, after, ok)
+			}
+		}
+		teller, err := tellerOf(w.project, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, err := teller.note(t.Context(), &w.r.Log().Reader, l.entries[0])
+		if err != nil || n.Title != title || n.Command != "perlica flow show review" {
+			t.Errorf("%s: %+v %v", outcome, n, err)
+		}
+	}
+}
+
+// TestInnerFlow checks that a flow inside of a flow makes no notification. A flow run whose id has a slash makes one.
+func TestInnerFlow(t *testing.T) {
+	w := newWorld(t, "")
+	for _, id := range []event.RunID{"flow:review", "flow:review/post", "flow:a/b"} {
+		refs := event.Refs{Run: id, Interaction: event.Flows}
+		w.add(event.FlowStarted, refs, fact.FlowStarted{})
+		w.add(event.FlowFinished, refs, fact.FlowFinished{Outcome: fact.FlowDone})
+	}
+	l := ledger{target: "t", rules: []config.Notify{{When: []string{"finished"}}}}
+	if err := l.read(t.Context(), &w.r.Log().Reader, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range l.entries {
+		got = append(got, e.cause.flow)
+	}
+	if !slices.Equal(got, []string{"review", "a/b"}) {
+		t.Errorf("notifications about %q", got)
 	}
 }
 

@@ -44,6 +44,10 @@ var (
 		schedule: message.New("notify.schedule", "A schedule missed a time in %s"),
 		test:     message.New("notify.test", "A test of the notifications of %s"),
 	}
+	flowTitles = map[string]*message.Text{
+		finished: message.New("notify.flow-finished", "A flow is finished in %s"),
+		failed:   message.New("notify.flow-failed", "A flow failed in %s"),
+	}
 	inSession = message.New("notify.session", "Session: %s")
 	look      = message.New("notify.look", "To see it: %s")
 )
@@ -63,15 +67,18 @@ const (
 
 // teller makes the notes of a project.
 type teller struct {
-	project  string
+	project  string // its name, or the team's name
+	isTeam   bool   // the log is a team's
 	url      string // the address of the page, or ""
 	say      *language.Sentences
 	redactor *redact.Redactor
 }
 
-func tellerOf(p *project.Project) (*teller, error) {
+// tellerOf returns the teller of a project. A team is not "", if the log is the log of this team.
+func tellerOf(p *project.Project, team string) (*teller, error) {
 	redactor, err := p.Redactor()
-	return &teller{p.Name(), p.Config.Web.PublicURL, language.Language(p.Config.Service.Language).Sentences(),
+	return &teller{cmp.Or(team, p.Name()), team != "", p.Config.Web.PublicURL,
+		language.Language(p.Config.Service.Language).Sentences(),
 		redactor}, err
 }
 
@@ -80,13 +87,20 @@ func tellerOf(p *project.Project) (*teller, error) {
 func (t *teller) note(ctx context.Context, log *store.Reader, e *entry) (note, error) {
 	n := t.plain(e.cause.kinds[0], e.cause.ID)
 	n.Run = string(e.cause.Run)
-	switch n.Kind {
-	case question:
+	switch {
+	case n.Kind == question && t.isTeam:
+		n.Command = "perlica team pending"
+	case n.Kind == question:
 		n.Command = "perlica pending"
-	case budget:
+	case n.Kind == budget:
 		n.Command = "perlica budget"
-	case schedule:
+	case n.Kind == schedule:
 		n.Command = "perlica schedule list"
+	case e.cause.flow != "":
+		n.Title = t.say.Say(flowTitles[n.Kind].With(n.Project))
+		n.Command = "perlica flow show " + e.cause.flow
+	case t.isTeam:
+		n.Command = "perlica team inputs"
 	default:
 		n.Command = "perlica log show " + n.Run
 	}
@@ -123,7 +137,7 @@ func (t *teller) page(c cause) string {
 	switch {
 	case t.url == "":
 		return ""
-	case c.Run != "" && c.kinds[0] != question:
+	case c.Run != "" && c.kinds[0] != question && c.flow == "" && !t.isTeam:
 		return strings.TrimSuffix(t.url, "/") + "/#/run/" + string(c.Run)
 	}
 	return strings.TrimSuffix(t.url, "/") + "/#/now"

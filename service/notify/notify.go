@@ -1,7 +1,7 @@
 // Package notify sends notifications of a log's events.
 //
-// The causes are an open question, the end of a long turn, an unknown outcome, a budget and a schedule. They follow
-// from the events alone. Each cause makes at most one notification for each target, even if processes restart or
+// The causes are an open question, the end of a long turn or flow, an unknown outcome, a budget and a schedule. They
+// follow from the events alone. Each cause makes at most one notification for each target, even if processes restart or
 // several run: Perlica records each attempt before it sends, and a lock lets one process deliver to a target at a time.
 // A failed attempt is repeated for one hour. An attempt with an unknown result is repeated only if the target knows the
 // key of the notification. A notification has no words of the agent or of the user, unless the configuration asks for
@@ -34,6 +34,8 @@ import (
 // Options are the means of a process to deliver notifications.
 type Options struct {
 	Version string
+	// Team is the name of the team whose log is followed. It is empty for the log of a project.
+	Team string
 	// Terminal is the terminal of a front end. Nil means that the process has none.
 	Terminal io.Writer
 	// Contact queues a message to a paired contact, together with the event sent, all or nothing. Nil means that the
@@ -98,7 +100,7 @@ func deliverAll(follow, send context.Context, p *project.Project, opt Options) {
 	if err != nil {
 		return // cannot happen, because p.Open has opened this context
 	}
-	teller, err := tellerOf(p)
+	teller, err := tellerOf(p, opt.Team)
 	if err != nil {
 		return // cannot happen, because p.Open uses the same redactor
 	}
@@ -129,7 +131,7 @@ type delivery struct {
 
 // Test makes one attempt to deliver a note without a cause. It records nothing and returns the reply of the target.
 func Test(ctx context.Context, p *project.Project, t Target) (reply string, err error) {
-	teller, err := tellerOf(p)
+	teller, err := tellerOf(p, "")
 	if err != nil {
 		return "", err
 	}

@@ -27,6 +27,8 @@ type Target struct {
 	// Elsewhere says which process delivers to this target. It is empty if this process does.
 	Elsewhere string
 
+	// Contact is the name of the contact that the target is, or "".
+	Contact string
 	// Rules are the tables that name the target.
 	Rules []config.Notify
 
@@ -93,7 +95,7 @@ func targetOf(p *project.Project, r config.Notify, opt Options) (Target, error) 
 
 // contactTarget returns the target for a contact of the bridge.
 func contactTarget(name string, opt Options) Target {
-	t := Target{Name: "contact " + oneLine(name, maxName), Elsewhere: "'perlica service' delivers it"}
+	t := Target{Name: "contact " + oneLine(name, maxName), Contact: name, Elsewhere: "'perlica service' delivers it"}
 	if opt.Contact == nil {
 		return t
 	}

@@ -114,7 +114,7 @@ func (w *world) delivery(opt Options, clock *time.Time) *delivery {
 	if len(errs) > 0 || len(targets) != 1 {
 		w.Fatalf("targets %v, errors %v", targets, errs)
 	}
-	teller, err := tellerOf(w.project)
+	teller, err := tellerOf(w.project, opt.Team)
 	if err != nil {
 		w.Fatal(err)
 	}

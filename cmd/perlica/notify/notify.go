@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,6 +16,8 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/service"
+	"github.com/perlica/perlica/service/channel"
 	"github.com/perlica/perlica/service/notify"
 )
 
@@ -69,6 +72,11 @@ func (a *app) list(ctx context.Context, asJSON bool) error {
 		return err
 	}
 	targets, errs := notify.Targets(p, notify.Options{Terminal: a.Terminal()})
+	targets, unpaired, err := a.checkContacts(ctx, p, targets)
+	if err != nil {
+		return err
+	}
+	errs = append(errs, unpaired...)
 	last, err := lastResults(ctx, p)
 	if err != nil {
 		return err
@@ -105,6 +113,51 @@ func (a *app) list(ctx context.Context, asJSON bool) error {
 		g.Add(r.Target, strings.Join(r.When, " "), r.After, map[bool]string{true: "yes", false: "no"}[r.Content], state)
 	}
 	return a.Table(g)
+}
+
+// checkContacts returns the targets without the contacts that are not paired, and an error for each of these contacts.
+func (a *app) checkContacts(ctx context.Context, p *project.Project, targets []notify.Target) (usable []notify.Target,
+	unpaired []error, err error) {
+	if !slices.ContainsFunc(targets, func(t notify.Target) bool { return t.Contact != "" }) {
+		return targets, nil, nil
+	}
+	check := func(r *service.Records) error {
+		for _, t := range targets {
+			if t.Contact != "" {
+				_, err := r.Named(ctx, t.Contact)
+				if rejected := (*channel.RejectedError)(nil); errors.As(err, &rejected) {
+					unpaired = append(unpaired, fmt.Errorf("%s: %s", t.Rules[0].Origin, rejected.Why))
+					continue
+				}
+				if err != nil {
+					return err
+				}
+			}
+			usable = append(usable, t)
+		}
+		return nil
+	}
+	log, _, err := p.OpenReader(ctx)
+	if errors.As(err, &project.NoLogError{}) { // Nobody is paired before there is a log.
+		return targets, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	defer frame.CloseShown(log, &err)
+	paths, err := p.Workspace.EnsureService()
+	if err != nil {
+		return nil, nil, err
+	}
+	r, remove, err := project.OpenView(paths.Bridge, func(path string) (*service.Records, error) {
+		return service.OpenRecords(ctx, log, path, p.Vouchers())
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	defer remove()
+	err = errors.Join(check(r), r.Close())
+	return usable, unpaired, err
 }
 
 // lastResults returns the newest result for each target, by the target's digest.
@@ -163,6 +216,11 @@ func (a *app) test(ctx context.Context, name string) error {
 		return err
 	}
 	targets, errs := notify.Targets(p, notify.Options{Terminal: a.Terminal()})
+	targets, unpaired, err := a.checkContacts(ctx, p, targets)
+	if err != nil {
+		return err
+	}
+	errs = append(errs, unpaired...)
 	n, failed := 0, len(errs)
 	for _, err := range errs {
 		a.Complain(err)

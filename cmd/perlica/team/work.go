@@ -11,6 +11,7 @@ import (
 
 	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/service/notify"
 	"github.com/perlica/perlica/service/team"
 	"github.com/perlica/perlica/service/team/hub"
 )
@@ -48,6 +49,11 @@ second signal ends their agents.`,
 					return err
 				}
 				opt.Settings = a.WithSandbox(nil)
+				stopNotifying, err := a.startNotifying(p, t.State().Name)
+				if err != nil {
+					return err
+				}
+				defer stopNotifying()
 				return a.runWorker(cmd.Context(), t, opt)
 			})
 		},
@@ -58,6 +64,16 @@ second signal ends their agents.`,
 	cmd.Flags().StringArrayVar(&projects, "project", nil,
 		"serve the project NAME in the directory DIR: `NAME=DIR`; may be repeated")
 	return cmd
+}
+
+// startNotifying delivers the notifications of the team's log. All projects of the worker share this log, so only the
+// tables of the user's own configuration count.
+func (a *app) startNotifying(p *project.Project, name string) (stop func(), err error) {
+	log, err := project.Team(p.Dir, a.Environ, name)
+	if err != nil {
+		return nil, err
+	}
+	return notify.Start(log, notify.Options{Version: a.Version, Team: name, Terminal: a.Terminal()}), nil
 }
 
 // servedDirs returns the directories of the projects that the worker serves, by name. They are the given projects,
