@@ -46,7 +46,7 @@ func (h Hook) id() string {
 // lock returns the path of the lock of the process that delivers to the hook.
 func (h Hook) lock(dir string) string { return filepath.Join(dir, "hook-"+h.id()+".lock") }
 
-// Positions is the folder that has a file for each hook with the number of the last event that the hook got.
+// Positions is a folder with one file for each hook. The file has the number of the last event that the hook got.
 type Positions string
 
 // read returns the number of the last event that the hook got. ok is false if the hook never got one.

@@ -44,8 +44,8 @@ func (p *Project) AnswerUnattended(ctx context.Context, r *kernel.Runner, u Unat
 	if u.Permissions != policy.ModeDeny {
 		t.AnswerIn = u.AnswerIn
 	}
-	// Without a Limit, a run that the agent itself starts can only tighten u.Permissions. The Limit of the Setup is the
-	// configured mode, which may be looser.
+	// Remove the Limit of the Setup, because it is the configured mode, which may be looser than u.Permissions.
+	// Without a Limit, a run that the agent itself starts can only tighten u.Permissions.
 	t.Limit, t.Forms, t.Notices = "", t.AnswerIn > 0, true
 	return r.Run(ctx, t)
 }

@@ -111,7 +111,7 @@ func (w *walker) separators(st *state) string {
 	return ifs.text
 }
 
-// cuttable makes each run unknown that a shell would cut into words, if the separators in IFS are unknown.
+// cuttable is for unknown separators in IFS. Each run that a shell would cut into words becomes unknown.
 func (w *walker) cuttable(runs []run, st *state) []run {
 	if _, ok := w.lookup("IFS", st); ok {
 		return runs

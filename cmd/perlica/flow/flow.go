@@ -46,7 +46,8 @@ Each step makes at most one call, even after a crash or in two processes. See do
 		a.runCommand(), a.checkCommand(), a.showCommand(), a.listCommand(), a.cancelCommand(), a.retryCommand())
 }
 
-// flowFile returns the path of a flow: a file, or the name of a file in the project's folder flows.
+// flowFile returns the path of a flow. The name is the path of a file, or the name of a file in the project's
+// folder flows.
 func flowFile(p *project.Project, name string) string {
 	if _, err := os.Stat(name); err == nil || strings.ContainsAny(name, `/\`) || strings.HasSuffix(name, ".toml") {
 		return name

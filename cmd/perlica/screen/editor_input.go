@@ -296,7 +296,8 @@ func (e *Editor) pressBackspace(p press) (rune, bool) {
 	return e.passKey(p)
 }
 
-// interruption returns the error with which a key interrupts the reading of the line, or nil if the key does not.
+// interruption returns the error with which a key interrupts the reading of the line. It returns nil for a key that
+// does not interrupt the reading.
 func (e *Editor) interruption(r rune) error {
 	switch {
 	case r == readline.CharCtrlZ && e.o.Suspend != nil:
