@@ -165,8 +165,8 @@ type planned struct {
 	lock *filelock.Lock
 }
 
-// changes reports whether the plan of the call, or of no call, may have changed the state of the schedule. A continued
-// flow run may end at once without any change, so it waits for the next look.
+// changes reports whether the schedule's state may have changed, so that the keeper must look at it again at once.
+// It returns false for a continued flow run, because this flow run may end at once without any change.
 func (p *planned) changes() bool { return p == nil || !p.Continued }
 
 var (
@@ -270,7 +270,7 @@ func (k *Keeper) planLocked(ctx context.Context, s Schedule, since time.Time) (*
 	if at := states.Of(s.ID).Unfinished; err == nil && !at.IsZero() {
 		switch {
 		case !d.Due.IsZero() && s.Overlap == "wait":
-			d = Decision{} // the time is decided about when the flow run ends
+			d = Decision{} // decide about this time when the flow run has ended
 		case !d.Due.IsZero():
 			d = s.leaveOut(d, fact.MissedRunning)
 		}

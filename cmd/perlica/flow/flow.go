@@ -440,7 +440,8 @@ func (p *printer) drawGraph(run string) (stop func()) {
 // change changes the drawn graph. An error of the terminal needs no report, because nobody sees the terminal then.
 func (p *printer) change(f func()) { _ = p.live.Change(f) }
 
-// free changes the number of questions for which the graph leaves the screen. A card needs all rows of the screen.
+// free changes the number of open questions. While a question is open, the graph is not drawn, because the
+// question's card needs all rows of the screen.
 func (p *printer) free(more int) {
 	if p.live != nil {
 		p.change(func() { p.graph.hidden += more })

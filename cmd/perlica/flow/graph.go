@@ -26,7 +26,7 @@ type graph struct {
 	styles screen.Styles
 	outer  string           // the id of the outermost flow run
 	runs   map[string][]row // the rows of each flow run
-	hidden int              // the number of open questions, for which the whole screen is free
+	hidden int              // the number of open questions; the graph is not drawn while one is open
 }
 
 // update copies a changed step, or all steps of a flow run that the graph does not know.
