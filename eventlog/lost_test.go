@@ -47,8 +47,8 @@ func copyFolder(from, to string) error {
 	return errors.Join(os.RemoveAll(to), os.CopyFS(to, os.DirFS(from)))
 }
 
-// TestLossOfAFile removes, empties or replaces each file of the log's folder. The log must still know that the input
-// was called. If the intent is lost, Verify must report it.
+// TestLossOfAFile removes, empties or replaces each file of the log's folder. The log must still know that the agent
+// was called for the input. If the record of that call is lost, Verify must report the loss.
 func TestLossOfAFile(t *testing.T) {
 	dir := t.TempDir()
 	old, left := filepath.Join(dir, "old"), filepath.Join(dir, "left")

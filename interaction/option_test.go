@@ -73,7 +73,7 @@ func TestForGood(t *testing.T) {
 	}
 }
 
-// TestRefusal checks that Refusal returns Perlica's own option if the agent offers no option for no.
+// TestRefusal checks that Refusal returns Perlica's own option if no option of the agent is a refusal.
 func TestRefusal(t *testing.T) {
 	own := Option{ID: "no", Kind: "reject_once"}
 	offer := Option{ID: DenyID, Kind: "reject_once", Offer: true}

@@ -89,7 +89,7 @@ func (r Request) noTarget() bool {
 }
 
 // settings returns the fields that a standing approval compares, one a line and without the Inert ones. For a command,
-// they include the files that the call names in addition.
+// the lines also name the files of the call that are not in the text of the command.
 func (r Request) settings() string {
 	var lines []string
 	for _, f := range r.Fields {

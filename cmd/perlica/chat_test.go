@@ -190,7 +190,7 @@ func TestChatPaste(t *testing.T) {
 	s.prompt("")
 	s.press("\x1b[200~one\x1b[201~ line")
 	s.prompt("one line")
-	// A terminal without paste marks delivers the whole paste at once. It can hold 4,095 bytes.
+	// A terminal without paste marks delivers the whole paste at once, because the paste fits into its 4,095 bytes.
 	s.press("\x15" + strings.Repeat("a line without marks\r", 190))
 	s.expect("[pasted 190 lines #3]")
 	s.press("\x03")

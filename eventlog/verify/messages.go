@@ -33,7 +33,7 @@ var (
 	impossibleNumber = message.New("verify.impossible-number", "an event has the impossible number %d")
 	withoutNumber    = message.New("verify.without-number", "%d events have no number")
 	notSubtree       = message.New("verify.not-subtree",
-		"the file lists absent events from event %d on in a form that no log can have")
+		"the list of absent events in the file is not possible for a log, from event %d on")
 	shorter         = message.New("verify.shorter", "the log ends with event %d, but %s covers %d events")
 	shorterThanHash = message.New("verify.shorter-than-hash",
 		"the log ends with event %d, but a stored hash covers %d events")
@@ -119,7 +119,7 @@ var (
 	intentsMissing = message.New("verify.intents-missing",
 		"%s is missing: the next call makes it again from the log")
 	intentsShort = message.New("verify.intents-short",
-		"%s does not list %d of the calls: another program may have changed it; the next call adds them")
+		"%s does not list %d of the calls: another program may have changed the file; the next call adds the missing lines")
 	intentsDamaged = message.New("verify.intents-damaged", "%[2]d lines of %[1]s cannot be read")
 	intentsUnsure  = message.New("verify.intents-unsure",
 		"%s lists %d calls that are not in the log: their process ended before it wrote them there, or is "+

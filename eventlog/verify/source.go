@@ -86,8 +86,8 @@ func (b *Block) reset(read func(*Block) error) {
 	*b = Block{v: b.v, rows: b.rows[:0], seals: b.seals[:0], header: b.header[:0], read: read, done: b.done}
 }
 
-// Event adds an event with its stored number and leaf. If the payload is withheld, it is nil. In that case Withheld
-// is empty or [event.Missing] if no reason is known. Block does not keep e.
+// Event adds an event with its stored number and leaf. The payload of a withheld event is nil, and Withheld has the
+// reason. If the reason is not known, Withheld is empty or [event.Missing]. Block does not keep e.
 func (b *Block) Event(e *event.Event) {
 	*b.newEvent() = *e
 	b.checkLast(e.Payload, sound)

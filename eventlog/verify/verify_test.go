@@ -214,7 +214,7 @@ func TestDamagedExport(t *testing.T) {
 			"impossible number"},
 		"an absurd part": {ended(slices.Insert(slices.Clone(lines), at,
 			`{"absent":{"seq":150,"level":3,"hash":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}}`), 0, 1), verify.Inserted,
-			at, "in a form that no log can have"},
+			at, "is not possible for a log"},
 		"the selection": {strings.Replace(whole, `"selection":{}`, `"selection":{"run_id":"r"}`, 1), verify.Edited, 0,
 			"their SHA-256 differs"},
 		"the count": {strings.Replace(whole, `"withheld":0`, `"withheld":1`, 1), verify.Edited, 0,

@@ -49,7 +49,7 @@ const attempts = 4
 
 // Witness is one server.
 type Witness struct {
-	// URL is the submission prefix of https://c2sp.org/tlog-witness.
+	// URL is the witness's submission prefix, as defined in https://c2sp.org/tlog-witness.
 	URL string
 	// Keys are the accepted keys of the witness. If Keys is nil, every signature is accepted.
 	Keys []note.Verifier

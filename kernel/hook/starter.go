@@ -88,7 +88,8 @@ func (s *Starter) awake() {
 	}
 }
 
-// Close starts the delivering process if it is still needed. The log must be closed.
+// Close ends the Starter. If hooks still wait for events, it first starts the delivering process. The caller must have
+// closed the log.
 func (s *Starter) Close() {
 	close(s.close)
 	s.loop.Wait()

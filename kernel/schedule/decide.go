@@ -35,12 +35,12 @@ type Decision struct {
 	Missed *fact.ScheduleMissed
 	// Due is the planned time of the input that is due. It is the zero time if no input is due.
 	Due time.Time
-	// MadeUp means that Due was missed, and that the schedule makes up the latest missed time.
+	// MadeUp means that Due is the latest of the missed times, and that the schedule makes its input now.
 	MadeUp bool
 }
 
-// Decide returns the events and the input that follow at the time now. At most one input is due, and a process that
-// has not looked for long gets one event for all missed times. since is the time at which a process began to wait for
+// Decide returns the events and the input that follow at the time now. At most one input is due. If several times were
+// missed since the last call, one event records them all. since is the time at which a process began to wait for
 // this schedule. It equals now for a process that did not wait.
 func (s Schedule) Decide(st State, since, now time.Time) (d Decision) {
 	start := func(why string) Decision {

@@ -2,11 +2,11 @@
 //
 // The id of an input follows from its schedule and its planned time. So the log ensures at most one call, even after a
 // crash or with several processes. The state of a schedule follows from the log alone. Decide is a pure function of a
-// schedule, its state and the time. A process that has not looked for long records one event for all missed times. It
-// makes at most one input for each schedule.
+// schedule, its state and the time. A process that was asleep for some days records one event for all missed times,
+// and makes at most one input for each schedule.
 //
-// The package calls no agent. A Keeper gets a function that answers one input. It plans an input by an event and holds
-// the schedule's lock during the call, so that another process sees that the input is running.
+// The package calls no agent. A Keeper gets a function that answers one input. The Keeper records the planned input by
+// an event and holds the schedule's lock during the call, so that another process sees that the input is running.
 package schedule
 
 import (

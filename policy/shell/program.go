@@ -18,10 +18,10 @@ const (
 	roleAsks     role = "asks"   // an option without a value, about which this package asks
 )
 
-// program is the row of a program in the part programs of programs.txt.
+// program is a row in the part "programs" of programs.txt.
 type program struct {
 	net   bool // the program may connect to any address
-	reads bool // the program only reads, and its options without a role are harmless
+	reads bool // the program only reads; an option that matches no row of roles is harmless
 	stop  int  // number of operands before another command; 0 means that none follows
 	roles []optionRole
 	rest  []string // options after which another command follows

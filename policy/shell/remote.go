@@ -119,8 +119,7 @@ var statements = lazily(`(?is)\b(drop|truncate)\s+(table|database|schema|index|v
 	`\bload_extension\b|\bwritefile\s*\(|\binto\s+(outfile|dumpfile)\b|\bpg_terminate_backend\b|` +
 	`\bshutdownServer\b|\breset\s+master\b|\bvacuum\s+into\b`)
 
-// sqlComments matches comments in SQL. A comment may stand between two words that statements matches, such as drop and
-// table.
+// sqlComments matches comments in SQL. A comment may stand between two words of a statement, such as drop and table.
 var sqlComments = lazily(`(?s)/\*(?:[^!].*?)??\*/|--[^\n]*`)
 
 // sqlStrings matches strings in SQL. Text in a string is harmless, unless the statement matches builds, because

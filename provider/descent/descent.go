@@ -47,8 +47,8 @@ const (
 	Mark = "PERLICA_AGENT_ID"
 	// LimitVariable gives an agent's descendants its permission mode on systems without brands.
 	LimitVariable = "PERLICA_AGENT_PERMISSIONS"
-	// PersonVariable marks a program that a person starts from a Perlica, for example an editor. Perlica does
-	// not end such a program with its agents. The variable grants no rights.
+	// PersonVariable marks a program that a person starts from a Perlica, for example an editor. When Perlica
+	// ends its agents, it does not end such a program. The variable grants no rights.
 	PersonVariable = "PERLICA_AGENT_NOT"
 )
 
@@ -122,8 +122,8 @@ type link struct {
 // Self returns the Line of this process.
 func Self() (Line, error) { return Of(os.Getpid()) }
 
-// Of returns the line of a process. The error is errHidden or a *gapError. The line then holds the known
-// part.
+// Of returns the line of descent of a process. If a part of it cannot be read, the error is errHidden or a *gapError,
+// and the Line has the known part.
 func Of(pid int) (Line, error) {
 	links, err := ancestry(pid)
 	if pid == os.Getpid() {

@@ -201,7 +201,7 @@ type answerFile struct {
 	thought    bool   // the file belongs to the thoughts
 }
 
-// toolCall is a call of a tool. The model was not offered any tool.
+// toolCall is a tool call in the model's answer. It is a mistake of the model, because Perlica offers no tools.
 type toolCall struct{ id, name, arguments string }
 
 // turn is a message of the conversation.

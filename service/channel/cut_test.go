@@ -10,8 +10,8 @@ import (
 	"unicode"
 )
 
-// letters returns the characters that must survive: all except punctuation, spaces and the
-// additions of cutting.
+// letters returns the characters that cutting must keep. These are all except punctuation, spaces
+// and the marks that cutting inserts.
 func letters(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) {

@@ -240,9 +240,9 @@ func TestTeamsOfOneServer(t *testing.T) {
 	}
 }
 
-// TestOwnersRights checks code that runs with the rights of the schema's owner or judges
-// memberships. A member can misuse it neither by a trigger on its own table nor by operators that
-// precede the server's.
+// TestOwnersRights checks the functions that run with the rights of the schema's owner, and those
+// that decide who is a member. A member must not misuse them by a trigger on a table of the member,
+// or by operators that PostgreSQL finds before its own.
 func TestOwnersRights(t *testing.T) {
 	s, db := hubtest.Shared(t)
 	h := open(t, s.URL("owner", db))

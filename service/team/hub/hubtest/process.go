@@ -50,7 +50,7 @@ var owner = sync.OnceValue(func() *syscall.Credential {
 	return &syscall.Credential{Uid: 65534, Gid: 65534}
 })
 
-// command is a program that runs as the owner.
+// command is a program that runs as the system's user who owns the files of the server.
 type command struct{ *exec.Cmd }
 
 func (s *Server) command(name string, args ...string) command {
