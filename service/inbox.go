@@ -38,7 +38,7 @@ type inbox struct {
 	status        *status
 	statusID      string   // id of the status message
 	openQuestions int      // open questions of the running turn
-	remarks       []string // the agent's remarks of the running turn outside its messages
+	remarks       []string // the remarks of the running turn outside the agent's messages
 	lastUsed      time.Time
 }
 
@@ -317,6 +317,9 @@ func (ib *inbox) showNotice(n record.Notice) {
 		ib.progress(n)
 	case record.Warned:
 		ib.b.warn("warning of a run", "detail", n.Detail)
+		if n.Subtype == "budget" {
+			ib.addRemark(ib.b.sentencesFor(ib.key).Read(n.Detail, n.Coded))
+		}
 	default:
 		ib.progress(n)
 	}

@@ -36,39 +36,48 @@ func TestBudgetOfACrowd(t *testing.T) {
 	w.audit()
 }
 
-// TestBudgetInTheChat checks that the chat shows a refusal and the budget, and remains usable.
+// twoCalls is a budget that is nearly used up by the second of its calls.
+var twoCalls = strings.Replace(oneCall, "calls = 1", "calls = 2", 1)
+
+// TestBudgetInTheChat checks that the chat warns once, shows a refusal and the budget, and remains usable.
 func TestBudgetInTheChat(t *testing.T) {
 	w := newWorld(t)
-	w.config(oneCall)
+	w.config(twoCalls)
 	s := w.chat()
+	s.press("first\r")
+	s.expect("You said: first")
 	s.press("hello\r")
+	s.expect("the budget (month calls=2) is nearly used up: 2 of 2 calls are used")
 	s.expect("You said: hello")
 	s.press("again\r")
-	s.expect("the budget (month calls=1) refuses the call: 1 of 1 calls are used")
+	s.expect("the budget (month calls=2) refuses the call: 2 of 2 calls are used")
 	s.press("\x15/budget\r") // the refused text is in the line again
-	s.expect("1 of 1 calls used, 0 left")
+	s.expect("2 of 2 calls used, 0 left")
 	s.bye()
-	if n := w.prompts(); n != 1 {
-		t.Errorf("%d prompts, want 1", n)
+	if n := w.prompts(); n != 2 {
+		t.Errorf("%d prompts, want 2", n)
 	}
 	w.audit()
 }
 
-// TestBudgetOnThePhone checks that a phone gets the refusal in its language.
+// TestBudgetOnThePhone checks that a phone gets the warning once, and the refusal in its language.
 func TestBudgetOnThePhone(t *testing.T) {
 	w := newWorld(t)
-	w.config(oneCall)
+	w.config(twoCalls)
 	s := w.service()
 	p := w.phone("boss", "ask,approve,admin")
+	p.says("first")
+	p.hears("You said: first")
 	p.says("hello")
 	p.hears("You said: hello")
-	p.hearsBack("again", "the budget (month calls=1) refuses the call: 1 of 1 calls are used")
-	p.hearsBack("/budget", "1 of 1 calls used, 0 left")
+	p.hears("the budget (month calls=2) is nearly used up: 2 of 2 calls are used")
+	p.hearsBack("again", "the budget (month calls=2) refuses the call: 2 of 2 calls are used")
+	p.hearsBack("/budget", "2 of 2 calls used, 0 left")
 	p.hearsBack("/language zh", "中文")
-	p.hearsBack("again", "预算（month calls=1）拒绝了这次调用")
+	p.hearsBack("again", "预算（month calls=2）拒绝了这次调用")
 	s.signal(syscall.SIGTERM)
 	s.exits(0)
-	if n := w.prompts(); n != 1 {
-		t.Errorf("%d prompts, want 1", n)
+	if n := w.prompts(); n != 2 {
+		t.Errorf("%d prompts, want 2", n)
 	}
 }

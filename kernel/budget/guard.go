@@ -79,7 +79,7 @@ func (g *Guard) Lock(ctx context.Context) (unlock func(), err error) {
 		return func() {}, nil
 	}
 	paths := []string{filepath.Join(g.opt.Locks, lockName)}
-	if g.user { // every process takes this lock first, so that two processes never wait for each other
+	if g.user { // every process takes this lock first, so that no two block each other
 		if err := os.MkdirAll(g.opt.Dir, 0o700); err != nil {
 			return nil, ErrNotChecked.With(err)
 		}
@@ -203,7 +203,7 @@ func (e *RefusedError) later(o *RefusedError) bool {
 	return !o.Until.IsZero() && (e.Until.IsZero() || e.Until.After(o.Until))
 }
 
-// These are the causes of a refusal or a warning.
+// The causes of a refusal or a warning.
 const (
 	causeCalls   = "calls"
 	causeTokens  = "tokens"
@@ -416,7 +416,7 @@ func (v *views) close() {
 	v.g.mu.Unlock()
 }
 
-// counted returns the views of the logs with calls that count for the budget.
+// counted returns the views with the calls of a budget.
 func (v *views) counted(l limit) []logView {
 	if l.Scope != userScope || l.Per == "session" || l.Per == "run" {
 		return v.list[:1]

@@ -19,14 +19,14 @@ import (
 
 // world has the projects of one user and a clock.
 type world struct {
-	*testing.T
+	testing.TB
 	dir string
 	now time.Time
 	n   int
 }
 
-func newWorld(t *testing.T) *world {
-	return &world{T: t, dir: t.TempDir(), now: time.Now().UTC().Truncate(24 * time.Hour).Add(time.Hour)}
+func newWorld(t testing.TB) *world {
+	return &world{TB: t, dir: t.TempDir(), now: time.Now().UTC().Truncate(24 * time.Hour).Add(time.Hour)}
 }
 
 // project is a project with a log and budgets.
@@ -223,6 +223,59 @@ func TestUsageBelongsToTheBeginning(t *testing.T) {
 	}
 	if e := p.call(Call{}, fact.Responded{}); e != nil {
 		t.Errorf("the tokens of a call that began yesterday count today: %v", e)
+	}
+}
+
+// TestRebuilt checks that a database that is made again from the whole log has the same amounts as one that was updated
+// after each call.
+func TestRebuilt(t *testing.T) {
+	w := newWorld(t)
+	budgets := []config.Budget{
+		{Per: "day", Calls: of(1000), Tokens: of(100_000), Money: "1000 EUR"},
+		{Per: "day", Calls: of(1000), Tokens: of(100_000), Contact: "alice"},
+		{Per: "day", Calls: of(1000), Tokens: of(100_000), Provider: "codex"},
+		{Per: "session", Calls: of(1000), Tokens: of(100_000)},
+	}
+	p := w.open("site", budgets...)
+	for i, c := range []struct{ sender, session, theirs, provider string }{
+		{"alice (a:1)", "s", "A", ""}, {"alice (a:1)", "s", "A", ""}, {"bob (a:2)", "s", "B", ""}, {"", "s", "A", ""},
+		{"bob (a:2)", "other", "A", "codex"}, {"alice (a:1)", "other", "A", "codex"}, {"", "other", "", "codex"},
+	} {
+		call := Call{Sender: c.sender, Provider: c.provider, Refs: event.Refs{Session: event.SessionID(c.session),
+			Conversation: event.ConversationID(c.theirs)}}
+		if e := p.call(call, fact.Responded{Usage: tokens(10*(i+1), i), OfSession: true,
+			Cost: &fact.Cost{Amount: float64(i + 1), Currency: []string{"EUR", "USD"}[i/6]}}); e != nil {
+			t.Fatal(e)
+		}
+	}
+	again, err := New(Options{Budgets: budgets, Locks: p.opt.Locks, Dir: filepath.Join(w.dir, "again"), Known: w.known(),
+		Now: p.opt.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := again.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	// The tokens are 10, 21-10, 32 of a second agent's session, 43 of the first one again, 54, 65-54, and 76 without one.
+	var used []string
+	for _, g := range []*Guard{p.Guard, again} {
+		list, err := g.Status(t.Context(), &p.log.Reader, "s")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var amounts []float64
+		for _, s := range list {
+			for _, a := range s.Amount {
+				amounts = append(amounts, *a.Used)
+			}
+		}
+		used = append(used, fmt.Sprint(amounts))
+	}
+	const want = "[7 237 15 3 32 3 141 4 96]"
+	if used[0] != want || used[1] != want {
+		t.Errorf("updated: %s, made again: %s, want %s", used[0], used[1], want)
 	}
 }
 

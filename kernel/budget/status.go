@@ -20,8 +20,8 @@ type Status struct {
 	Origin string    `json:"origin"` // file:line
 }
 
-// Amount is one limit of a budget, and the used amount. Used and Left are nil if the period is unknown: for a
-// budget for each run, and for a budget for each session if the caller named no session.
+// Amount is one limit of a budget, and the used amount. Used and Left are nil if the caller named no period: no session
+// for a budget for each session, or a budget for each run.
 type Amount struct {
 	Of       string   `json:"of"` // calls, tokens or money
 	Used     *float64 `json:"used,omitempty"`

@@ -71,26 +71,33 @@ func (m *Meter) BeginSession(ctx context.Context, log event.Reader, refs event.R
 		return nil
 	}
 	older.Session, older.Types, older.Newest = refs.Session, []event.Type{event.Responded}, true
-	older.Limit = 32 // enough, because an agent reports its usage after each turn or never
-	for e, err := range log.Events(ctx, older) {
-		if err != nil {
-			return err
+	// An agent reports its usage after each turn or never. The newest answer usually suffices, and further answers may
+	// be long texts.
+	for _, older.Limit = range []int{1, 31} {
+		for e, err := range log.Events(ctx, older) {
+			if err != nil {
+				return err
+			}
+			if e.Conversation != refs.Conversation {
+				return nil
+			}
+			older.Until = e.Seq - 1
+			a, err := Decode[Responded](e)
+			if err != nil {
+				continue
+			}
+			before := Responded{OfSession: said.OfSession}
+			if !paid && currency(a.Cost) == currency(said.Cost) {
+				before.Cost, paid = a.Cost, true
+			}
+			if !counted && a.Usage != nil {
+				before.Usage, counted = a.Usage, true
+			}
+			m.Add(e.Refs, before)
+			if paid && counted || older.Until == 0 { // if Until were 0, the query would select everything
+				return nil
+			}
 		}
-		if e.Conversation != refs.Conversation || paid && counted {
-			break
-		}
-		a, err := Decode[Responded](e)
-		if err != nil {
-			continue
-		}
-		before := Responded{OfSession: said.OfSession}
-		if !paid && currency(a.Cost) == currency(said.Cost) {
-			before.Cost, paid = a.Cost, true
-		}
-		if !counted && a.Usage != nil {
-			before.Usage, counted = a.Usage, true
-		}
-		m.Add(e.Refs, before)
 	}
 	return nil
 }

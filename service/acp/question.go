@@ -83,6 +83,10 @@ func (p *prompt) showNotice(n record.Notice) {
 	case record.Blocked:
 		p.s.r.opt.Log("%s was refused: an editor's files and terminals are not offered to the agent", n.Method)
 	case record.Warned:
+		if n.Subtype == "budget" {
+			p.notice(n.Detail)
+			return
+		}
 		p.s.r.opt.Log("%s: %s", n.Subtype, n.Detail)
 	}
 }
