@@ -38,14 +38,14 @@ func Covering(p event.Pruning, open []event.RunID) (string, []any) {
 type Selection struct {
 	Events, Bytes int64
 	First, Last   event.Seq     // zero if Selection is empty
-	Open          []event.RunID // runs that keep their payloads
+	Open          []event.RunID // runs without an outcome and flow runs without an end, which keep their payloads
 }
 
 // Selection finds the payloads that p would remove now. It removes nothing. The error wraps ErrUnfinished if p names
 // a run without an outcome.
 func (r *Reader) Selection(ctx context.Context, p event.Pruning) (s Selection, err error) {
 	// A removal is final. So do not trust the list of open runs, which another program may have cut; use the events.
-	if s.Open, err = r.selectRuns(ctx, intended); err != nil {
+	if s.Open, err = r.selectRuns(ctx, intended+" UNION "+unfinishedFlows); err != nil {
 		return s, err
 	}
 	if p.Run != "" && slices.Contains(s.Open, p.Run) {
@@ -58,6 +58,15 @@ func (r *Reader) Selection(ctx context.Context, p event.Pruning) (s Selection, e
 		WHERE `+where, args...).Scan(&s.Events, &s.Bytes, &s.First, &s.Last)
 	return s, disk.Explain(err)
 }
+
+// unfinishedFlows selects the flow runs without an end. A person may still answer their questions.
+const unfinishedFlows = `
+		SELECT x.run_id
+		FROM events AS x
+		WHERE x.interaction_id = 'flow' AND x.type = 'flow.started' AND NOT EXISTS (
+			SELECT 1
+			FROM events AS f
+			WHERE f.interaction_id = 'flow' AND f.type = 'flow.finished' AND f.run_id = x.run_id)`
 
 // Preceding returns the Seq of the last event before the log's first event at or after t. Without such an event it
 // returns the last Seq, or 0. Even if the clock went back, all events up to the result are older than t.
