@@ -506,6 +506,30 @@ func TestFlowContinues(t *testing.T) {
 	}
 }
 
+// TestFlowWaits checks a keeper that finds an unfinished flow run and a time that is due. With overlap = "wait" the time
+// is made when the flow run ends. The test fails if the keeper leaves the time out.
+func TestFlowWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := flowTable("a")
+		s.Overlap = "wait"
+		w := newWorld(t, s)
+		defer w.close()
+		dies, lives := w.keeper(), w.keeper()
+		dies.Answer = w.flowAnswer(func(ctx context.Context, _ Call) bool { <-ctx.Done(); return false })
+		lives.Answer = w.flowAnswer(func(_ context.Context, c Call) bool {
+			if c.Continued {
+				time.Sleep(30 * time.Minute)
+			}
+			return true
+		})
+		w.during(func() { time.Sleep(110 * time.Minute) }, dies) // from 00:00 to 01:50
+		time.Sleep(15 * time.Minute)
+		w.during(func() { time.Sleep(40 * time.Minute) }, lives) // from 02:05 to 02:45
+		w.want([]string{"01T01:00 false at 01T01:00", "01T01:00 true at 01T02:05", "01T02:00 false at 01T02:35"},
+			[]string{"a started 01T00:00 new", "a planned 01T01:00 ", "a planned 01T02:00 "})
+	})
+}
+
 // TestFlowStuck checks a flow run that cannot go on, because a person must answer or judge first. A keeper tries it at
 // each look and not more often, also with the schedule paused in between. The test fails if the keeper looks again at
 // once.
