@@ -73,7 +73,8 @@ func TestDotIsDrawn(t *testing.T) {
 
 // TestNamesInAGraph refuses ids of steps that a graph would need to quote.
 func TestNamesInAGraph(t *testing.T) {
-	for _, name := range []string{`a"b`, "a[b]", "a(b)", "a{b}", "a\\nb", "流程", "a b", "a;b", "a-->b", "<b>", "`a`", ""} {
+	for _, name := range []string{`a"b`, "a[b]", "a(b)", "a{b}", "a\\nb", "流程", "a b", "a;b", "a-->b", "<b>", "`a`",
+		""} {
 		if _, err := parseAlone("name = 'f'\n[[step]]\nid = \"" + strings.ReplaceAll(name, `"`, `\"`) +
 			"\"\ntext = 'x'\n"); err == nil {
 			t.Errorf("the id %q is accepted", name)
