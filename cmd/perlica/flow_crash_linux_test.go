@@ -203,8 +203,8 @@ func TestFlowTwice(t *testing.T) {
 	w.audit()
 }
 
-// TestFlowQuestionKilled kills a flow that waits for a person. Its question must stay open over the start of other runs,
-// and the next process must take the answer. It fails if recovery closes the question.
+// TestFlowQuestionKilled kills a flow that waits for a person. Its question must stay open over the start of other
+// runs, and the next process must take the answer. It fails if recovery closes the question.
 func TestFlowQuestionKilled(t *testing.T) {
 	w := newWorld(t)
 	path, _ := w.flowFile("name = \"ask\"\n[[step]]\nid = \"q\"\nask = \"Go on?\"\noptions = [\"yes\", \"no\"]\n"+
@@ -233,8 +233,8 @@ func TestFlowQuestionKilled(t *testing.T) {
 }
 
 // TestScheduledFlowKilled kills a process that keeps the schedule of a flow, during a call. The next process must
-// continue this flow run and make no new one, while the schedule's further times overlap. Each step must be called once,
-// also with two processes. The test fails if a keeper plans a new flow run before the first one has ended.
+// continue this flow run and make no new one, while the schedule's further times overlap. Each step must be called
+// once, also with two processes. The test fails if a keeper plans a new flow run before the first one has ended.
 func TestScheduledFlowKilled(t *testing.T) {
 	w := newWorld(t)
 	path, _ := w.flowFile("name = \"night\"\n[[step]]\nid = \"first\"\ntext = \"@say step-first\"\n"+

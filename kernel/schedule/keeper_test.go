@@ -442,8 +442,8 @@ func TestJitter(t *testing.T) {
 	})
 }
 
-// flowAnswer returns the function Answer of a keeper whose calls are flow runs. It records the start of the flow run and
-// calls drive, which reports whether the flow run has ended.
+// flowAnswer returns the function Answer of a keeper whose calls are flow runs. It records the start of the flow run
+// and calls drive, which reports whether the flow run has ended.
 func (w *world) flowAnswer(drive func(ctx context.Context, c Call) (ended bool)) func(context.Context, Call) error {
 	return func(ctx context.Context, c Call) error {
 		w.set(func() {
@@ -472,8 +472,8 @@ func flowTable(id string) config.Schedule {
 }
 
 // TestFlowContinues checks that the next keeper continues a flow run that its keeper has left, and plans no new one.
-// Further times overlap with the flow run until it has ended. The test fails if a start counts as an end, or if a missed
-// time makes the keeper forget the flow run.
+// Further times overlap with the flow run until it has ended. The test fails if a start counts as an end, or if a
+// missed time makes the keeper forget the flow run.
 func TestFlowContinues(t *testing.T) {
 	for overlap, want := range map[string][]string{
 		"skip": {"a started 01T00:00 new", "a planned 01T01:00 ", "a missed 1 01T02:00 to 01T02:00 overlap",
@@ -506,8 +506,8 @@ func TestFlowContinues(t *testing.T) {
 	}
 }
 
-// TestFlowWaits checks a keeper that finds an unfinished flow run and a time that is due. With overlap = "wait" the time
-// is made when the flow run ends. The test fails if the keeper leaves the time out.
+// TestFlowWaits checks a keeper that finds an unfinished flow run and a time that is due. With overlap = "wait" the
+// time is made when the flow run ends. The test fails if the keeper leaves the time out.
 func TestFlowWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := flowTable("a")

@@ -110,8 +110,8 @@ func TestSandboxSocketVanishes(t *testing.T) {
 	}
 }
 
-// listen opens a socket. The sandbox of another test, in another process, may cover the socket of the round before. Then
-// bwrap can put an empty file in its place for some milliseconds, so listen waits for the path.
+// listen opens a socket. The sandbox of another test, in another process, may cover the socket of the round before.
+// Then bwrap can put an empty file in its place for some milliseconds, so listen waits for the path.
 func listen(t *testing.T, path string) net.Listener {
 	for {
 		l, err := net.Listen("unix", path)
