@@ -54,6 +54,8 @@ var commandsFromAPhone = []struct{ text, ask, approve, admin string }{
 	everybody("/usage", "1 turn"),
 	everybody("/budget", "no budget is configured"),
 	admins("/flow", "the log has no flow runs"),
+	everybody("/schedules", "no schedule is configured"),
+	admins("/schedules pause nonesuch", "there is no schedule nonesuch"),
 	everybody("/copy", "is for a terminal"),
 	everybody("/doctor", "checks passed"),
 	everybody("/exit", "nothing to leave"),

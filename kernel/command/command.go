@@ -93,6 +93,8 @@ func Commands() []Command {
 		{"usage", "", "turns, tokens and cost of this session", Read, (*Host).usage},
 		{"budget", "", "the used amounts of the budgets, and the times of their renewal", Read, (*Host).budget},
 		{"flow", "[RUN]", "the newest flow runs; with an id, the steps of one", Read, (*Host).flow},
+		{"schedules", "[pause ID|resume ID]", "the schedules with their next times; pause one, or resume it", Admin,
+			(*Host).schedules},
 		{"copy", "", "copy the last answer to the clipboard, where the terminal can", Read, effect(Copy)},
 		{"doctor", "", "what is broken", Read, (*Host).doctor},
 		{"exit", "[NAME]", "leave, as /quit does; with a name, keep the session under it", Ask, (*Host).exit},
@@ -270,7 +272,7 @@ func (h *Host) arguments(ctx context.Context, name string, before []string) []st
 	o, _, _ := h.offers()
 	if verbs := map[string][]string{
 		"session": {"list", "new", "use", "show", "current", "rename", "delete", "export"}, "log": {"show", "verify"},
-		"policy": {"revoke"},
+		"policy": {"revoke"}, "schedules": {"pause", "resume"},
 	}[name]; verbs != nil && len(before) == 0 {
 		return verbs
 	}

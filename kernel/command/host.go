@@ -51,6 +51,9 @@ type Host struct {
 	Flows func(ctx context.Context, ref string, say *language.Sentences) (string, error)
 	// Now is the clock. Nil means the system's clock.
 	Now func() time.Time
+	// Schedules pauses or resumes a schedule, and returns lines about schedules; see schedule.Slash. Nil
+	// means that no schedule is configured.
+	Schedules func(ctx context.Context, verb, id, by string) ([]*message.Text, error)
 	// Cancel stops the current turn and reports whether a turn was running. Nil means that no turn ever runs.
 	Cancel func(fact.Stop) bool
 }

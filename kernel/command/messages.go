@@ -16,6 +16,7 @@ var (
 			"session, send /clear")
 	noFlows         = message.New("command.no-flows", "the log has no flow runs")
 	noBudgets       = message.New("command.no-budgets", "no budget is configured")
+	noSchedules     = message.New("command.no-schedules", "no schedule is configured")
 	noQuestion      = message.New("command.no-question", "no question waits")
 	noQuestionShown = message.New("command.no-question-shown",
 		"/pending has shown no question that still waits: send /pending")

@@ -151,6 +151,7 @@ var chinese = sync.OnceValue(func() *Sentences {
 			{"usage", "", "本会话的轮数、token 和费用"},
 			{"budget", "", "预算的使用情况"},
 			{"flow", "[运行]", "最近的流程运行；加编号则显示它的各个步骤"},
+			{"schedules", "[pause 名称|resume 名称]", "计划任务；暂停或恢复其中一个"},
 			{"log", "[N|show 运行|verify]", "最近发生的事；一次运行；核对记录"},
 			{"again", "", "你的上一条输入，可再次发送"},
 			{"sessions", "[--all]", "保留的会话"},

@@ -169,6 +169,7 @@ var english = sync.OnceValue(func() *Sentences {
 			{"usage", "", "turns, tokens and cost of your session"},
 			{"budget", "", "the used amounts of the budgets"},
 			{"flow", "[RUN]", "the newest flow runs; with an id, the steps of one"},
+			{"schedules", "[pause ID|resume ID]", "the schedules; pause one, or resume it"},
 			{"log", "[N|show REF|verify]", "the newest events; one run; check the record"},
 			{"again", "", "your last input, to send it again"},
 			{"sessions", "[--all]", "the sessions that are kept"},

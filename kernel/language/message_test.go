@@ -15,6 +15,7 @@ import (
 
 	// The imports register the sentences of these packages.
 	_ "github.com/perlica/perlica/kernel/command"
+	_ "github.com/perlica/perlica/kernel/schedule"
 	_ "github.com/perlica/perlica/service"
 	_ "github.com/perlica/perlica/service/web"
 )

@@ -390,7 +390,8 @@ func TestPause(t *testing.T) {
 	})
 }
 
-// TestRefused checks that an input that is not accepted is on record and is not tried again.
+// TestRefused checks that an input that is not accepted is on record and is not tried again. The next planned time is
+// tried.
 func TestRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := table("a")
@@ -400,10 +401,11 @@ func TestRefused(t *testing.T) {
 		k := w.keeper()
 		tries := 0
 		k.Answer = func(context.Context, Call) error { tries++; return errors.New("no such agent") }
-		w.during(func() { time.Sleep(100 * time.Minute) }, k)
+		w.during(func() { time.Sleep(130 * time.Minute) }, k)
 		w.want(nil, []string{"a started 01T00:00 new", "a planned 01T01:00 digest of hello",
-			"a missed 1 01T01:00 to 01T01:00 refused"})
-		if tries != 1 {
+			"a missed 1 01T01:00 to 01T01:00 refused", "a planned 01T02:00 digest of hello",
+			"a missed 1 01T02:00 to 01T02:00 refused"})
+		if tries != 2 {
 			t.Errorf("%d tries", tries)
 		}
 	})

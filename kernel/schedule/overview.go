@@ -20,7 +20,7 @@ type Overview struct {
 	Next, Due time.Time
 	// Last is the newest planned time that was called or missed. The zero time means that no time has passed.
 	Last time.Time
-	// Outcome is the outcome of the call at the time Last. NotCalled and Running are outcomes, too. A missed time has the
+	// Outcome is the outcome of the call at the time Last, and OutcomeWords has words for it. A missed time has the
 	// value of fact.ScheduleMissed.Why. A flow run has the value of flow.State.Outcome.
 	Outcome string
 	Run     event.RunID // the run of the call at the time Last, if there is one
@@ -29,8 +29,8 @@ type Overview struct {
 
 // These are outcomes of planned times without a result.
 const (
-	NotCalled = "not_called" // the process died before the call, or is about to call
-	Running   = "running"    // the call has no outcome yet
+	notCalled = "not_called" // the process died before the call, or is about to call
+	running   = "running"    // the call has no outcome yet
 )
 
 // intents is a log in a file, which finds the intent of an input.
@@ -100,7 +100,7 @@ func (l Looker) addCall(ctx context.Context, missing map[string]*Overview, e eve
 		return err
 	}
 	delete(missing, p.Schedule)
-	o.Last, o.Outcome = p.Time, NotCalled
+	o.Last, o.Outcome = p.Time, notCalled
 	if p.Flow != "" {
 		s, err := flow.Look(ctx, l.Log, l.Locks, string(e.Input))
 		if errors.Is(err, flow.ErrNoRun) {
@@ -122,7 +122,7 @@ func (l Looker) addCall(ctx context.Context, missing map[string]*Overview, e eve
 	res, err := record.ReadResult(ctx, l.Log, intent.Run)
 	o.Run, o.Outcome = intent.Run, string(res.Outcome)
 	if o.Outcome == "" {
-		o.Outcome = Running
+		o.Outcome = running
 	}
 	return err
 }

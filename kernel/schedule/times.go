@@ -73,12 +73,8 @@ func (s Schedule) After(at time.Time) (next time.Time, ok bool) {
 // afterEvery returns the first time after at that is a multiple of Every after the start of its day.
 func (s Schedule) afterEvery(at time.Time) time.Time {
 	y, m, d := at.In(s.zone).Date()
-	// Begin with the date before, which is needed if the clock went back over midnight.
-	for day := time.Date(y, m, d-1, 0, 0, 0, 0, time.UTC); ; day = day.AddDate(0, 0, 1) {
+	for day := time.Date(y, m, d, 0, 0, 0, 0, time.UTC); ; day = day.AddDate(0, 0, 1) {
 		start, end := instantOf(day, s.zone), instantOf(day.AddDate(0, 0, 1), s.zone)
-		if !end.After(at) {
-			continue
-		}
 		if start.After(at) {
 			return start
 		}

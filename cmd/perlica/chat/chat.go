@@ -10,6 +10,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -21,6 +22,7 @@ import (
 	"github.com/perlica/perlica/kernel/command"
 	"github.com/perlica/perlica/kernel/flow"
 	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/kernel/schedule"
 	"github.com/perlica/perlica/kernel/sessions"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/service/notify"
@@ -253,6 +255,7 @@ func (c *chat) enterSession(s sessions.Session, name string) (err error) {
 		Flows: flow.Teller(c.p, c.r),
 	}
 	c.host.Cancel = c.cancelTurn
+	c.host.Schedules = schedule.Slash(c.r.Log(), c.p, time.Now)
 	if c.workers != nil {
 		c.host.Team = c.workers
 	}

@@ -2,10 +2,12 @@ package schedule
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -19,10 +21,13 @@ import (
 	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/kernel/report"
 	"github.com/perlica/perlica/kernel/schedule"
+	"github.com/perlica/perlica/kernel/streamjson"
+	"github.com/perlica/perlica/provider"
 	"github.com/perlica/perlica/service/notify"
 )
 
 func (a *app) dueCommand() *cobra.Command {
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "due", Annotations: frame.PersonOnly.Annotation(),
 		Short: "Make the inputs that are due now, and end",
@@ -36,16 +41,19 @@ of all inputs.`,
   * * * * *  cd ~/project && perlica schedule due      # in a crontab`,
 		Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.keep(cmd.Context(), dueOnce, func(ctx context.Context, k *schedule.Keeper, _ *project.Project) error {
+			out := &printer{App: a.App, work: dueOnce, asJSON: asJSON}
+			return a.keep(cmd.Context(), out, func(ctx context.Context, k *schedule.Keeper, _ *project.Project) error {
 				return k.Due(ctx)
 			})
 		},
 	}
 	a.AddSandboxFlag(cmd)
+	addJSONFlag(cmd, &asJSON)
 	return cmd
 }
 
 func (a *app) runCommand() *cobra.Command {
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "run", Annotations: frame.PersonOnly.Annotation(),
 		Short: "Keep the schedules until a signal ends this process",
@@ -56,7 +64,8 @@ SIGTERM and Ctrl-C cancel the calls that are running; a second one ends their ag
 		Example: "  perlica schedule run",
 		Args:    frame.Exactly(), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			err := a.keep(cmd.Context(), keepOn, func(ctx context.Context, k *schedule.Keeper, p *project.Project) error {
+			out := &printer{App: a.App, work: keepOn, asJSON: asJSON}
+			err := a.keep(cmd.Context(), out, func(ctx context.Context, k *schedule.Keeper, p *project.Project) error {
 				list, err := a.schedules(p)
 				if err != nil {
 					return err
@@ -72,6 +81,7 @@ SIGTERM and Ctrl-C cancel the calls that are running; a second one ends their ag
 		},
 	}
 	a.AddSandboxFlag(cmd)
+	addJSONFlag(cmd, &asJSON)
 	return cmd
 }
 
@@ -84,7 +94,8 @@ answer. The planned times stay the same. The exit codes are those of 'perlica ru
 		Example: "  perlica schedule run-now morning",
 		Args:    frame.Exactly("ID"), ValidArgsFunction: frame.CompleteFirst(a.completeIDs),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.keep(cmd.Context(), runNow, func(ctx context.Context, k *schedule.Keeper, p *project.Project) error {
+			out := &printer{App: a.App, work: runNow}
+			return a.keep(cmd.Context(), out, func(ctx context.Context, k *schedule.Keeper, p *project.Project) error {
 				s, err := a.find(p, args[0])
 				if err != nil {
 					return err
@@ -109,9 +120,22 @@ const (
 	runNow              // one input; standard output gets the text of the answer, and standard error gets the line
 )
 
+func addJSONFlag(cmd *cobra.Command, asJSON *bool) {
+	cmd.Flags().BoolVar(asJSON, "json", false, "print each event and each result as a line of JSON")
+}
+
+// answer is the result of a call in JSON.
+type answer struct {
+	Type     string            `json:"type"`
+	Schema   int               `json:"schema"`
+	Schedule string            `json:"schedule"`
+	Time     time.Time         `json:"time"` // the planned time
+	Result   streamjson.Result `json:"result"`
+}
+
 // keep opens the project and calls f with a Keeper that prints its events and results. It passes to f a context that
 // ends at the first signal. The error has the worst exit code of all inputs.
-func (a *app) keep(ctx context.Context, work work,
+func (a *app) keep(ctx context.Context, out *printer,
 	f func(context.Context, *schedule.Keeper, *project.Project) error) error {
 	p, err := a.Locate(nil)
 	if err != nil {
@@ -133,7 +157,6 @@ func (a *app) keep(ctx context.Context, work work,
 		return frame.LogNotOpened(err)
 	}
 	stopNotifying := notify.Start(p, notify.Options{Version: a.Version, Terminal: a.Terminal()})
-	out := &printer{App: a.App, work: work}
 	err = a.keepOpen(hard, soft, r, out, func(k *schedule.Keeper) error { return f(soft, k, p) })
 	stopNotifying()
 	if cerr := done(); err == nil && cerr != nil {
@@ -178,6 +201,7 @@ func (a *app) keepOpen(hard, soft context.Context, r *kernel.Runner, out *printe
 type printer struct {
 	*frame.App
 	work   work
+	asJSON bool       // each event and each result is a line of JSON
 	mu     sync.Mutex // guards the fields below, and the writing
 	codes  []frame.ExitCode
 	failed error // the error of standard output
@@ -188,6 +212,15 @@ type printer struct {
 func (o *printer) show(e event.Event, err error) {
 	if err != nil {
 		o.Complain(err)
+		return
+	}
+	if o.asJSON {
+		o.printObject(struct {
+			Type    event.Type      `json:"type"`
+			Schema  int             `json:"schema"`
+			Input   event.InputID   `json:"input_id,omitempty"`
+			Payload json.RawMessage `json:"payload"`
+		}{e.Type, streamjson.Schema, e.Input, e.Payload})
 		return
 	}
 	text := strings.TrimPrefix(string(e.Type), "schedule.") + ": " + report.Summarize(e, nil)
@@ -205,13 +238,21 @@ func (o *printer) answered(c schedule.Call, res record.Result, err error) {
 	o.mu.Unlock()
 	at := c.ID + " at " + shown(c.Time, c.Zone())
 	switch {
+	case o.asJSON:
+		kind := provider.ErrorType("")
+		if err != nil {
+			res, kind = record.Result{Input: c.Input, Provider: c.Provider}, frame.RefusalErrorType(err)
+		}
+		o.printObject(answer{"schedule.answered", streamjson.Schema, c.ID, c.Time.UTC(),
+			streamjson.NewResult(res, err, kind)})
+		return
 	case err != nil && o.work == runNow:
 		return // the command ends with the error
 	case err != nil:
 		o.Complain(fmt.Errorf("%s: %w", at, err))
 		return
 	}
-	line := words[string(res.Outcome)] + ": " + at + ", run " + frame.ShortID(res.Run)
+	line := schedule.OutcomeWords(string(res.Outcome)).Text + ": " + at + ", run " + frame.ShortID(res.Run)
 	if res.Err != nil {
 		line += ": " + frame.ProviderMessage(res.Err)
 	}
@@ -231,8 +272,29 @@ func (o *printer) driven(c schedule.Call, s *flow.State) {
 	o.mu.Lock()
 	o.codes = append(o.codes, dialog.FlowExitCode(s))
 	o.mu.Unlock()
-	o.print(screen.Sanitize(frame.OneLine(words[s.Outcome()] + ": " + c.ID + " at " + shown(c.Time, c.Zone()) +
-		", flow run " + s.ID)))
+	if o.asJSON {
+		o.printObject(struct {
+			Type     string    `json:"type"`
+			Schema   int       `json:"schema"`
+			Schedule string    `json:"schedule"`
+			Time     time.Time `json:"time"`
+			Flow     string    `json:"flow_run"`
+			Outcome  string    `json:"outcome"`
+		}{"schedule.driven", streamjson.Schema, c.ID, c.Time.UTC(), s.ID, s.Outcome()})
+		return
+	}
+	o.print(screen.Sanitize(frame.OneLine(schedule.OutcomeWords(s.Outcome()).Text + ": " + c.ID + " at " +
+		shown(c.Time, c.Zone()) + ", flow run " + s.ID)))
+}
+
+// printObject prints a value as a line of JSON.
+func (o *printer) printObject(v any) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		o.Complain(err)
+		return
+	}
+	o.print(string(b))
 }
 
 // print prints a text and a newline on standard output.

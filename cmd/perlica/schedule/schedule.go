@@ -14,8 +14,6 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
-	"github.com/perlica/perlica/kernel/fact"
-	"github.com/perlica/perlica/kernel/flow"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/kernel/schedule"
 )
@@ -187,7 +185,7 @@ func table(all []schedule.Overview) frame.Grid {
 		}
 		last := ""
 		if !o.Last.IsZero() {
-			last = shown(o.Last, o.Zone()) + " " + words[o.Outcome]
+			last = shown(o.Last, o.Zone()) + " " + schedule.OutcomeWords(o.Outcome).Text
 			if o.FlowRun != "" {
 				last += " (" + o.FlowRun + ")"
 			}
@@ -199,15 +197,6 @@ func table(all []schedule.Overview) frame.Grid {
 		g.Add(o.ID, times, o.ZoneName(), next, last)
 	}
 	return g
-}
-
-// words are the words for outcomes.
-var words = map[string]string{
-	"responded": "answered", "provider_error": "failed", "outcome_unknown": "outcome unknown",
-	schedule.NotCalled: "not called", schedule.Running: "running", fact.MissedLate: "missed",
-	fact.FlowDone: "flow done", fact.FlowFailed: "flow failed", fact.FlowCancelled: "flow cancelled",
-	string(flow.Asked): "flow asks", string(flow.Unknown): "flow with an unknown outcome", "stopped": "flow stopped",
-	fact.MissedRunning: "left out", fact.MissedCalled: "called before", fact.MissedRefused: "not accepted",
 }
 
 // shown returns a time in a timezone, for people.

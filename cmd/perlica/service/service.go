@@ -22,6 +22,7 @@ import (
 	"github.com/perlica/perlica/kernel/flow"
 	"github.com/perlica/perlica/kernel/language"
 	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/kernel/schedule"
 	"github.com/perlica/perlica/service"
 	"github.com/perlica/perlica/service/channel"
 	"github.com/perlica/perlica/service/notify"
@@ -167,7 +168,7 @@ func bridgeOptions(a *app, p *project.Project, runner *kernel.Runner, paths conf
 			return p.Conversation(context.Background(), runner, id, provider)
 		}, Log: log,
 		Host: command.Host{Runner: runner, Agents: p.Resolver(), Workspace: p.Workspace, Dirs: p.Dirs,
-			Flows: flow.Teller(p, runner)},
+			Flows: flow.Teller(p, runner), Schedules: schedule.Slash(runner.Log(), p, time.Now)},
 	}
 }
 
