@@ -14,6 +14,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/filelock"
 	"github.com/perlica/perlica/kernel/logtrust"
 )
 
@@ -308,6 +309,47 @@ func TestAllProjects(t *testing.T) {
 	one.expect(0, "3 of 3 calls are used", Call{}, fact.Responded{})
 }
 
+// TestWarnedOnce checks that a person gets a warning once in a period, from 80 % on.
+func TestWarnedOnce(t *testing.T) {
+	w := newWorld(t)
+	w.now = w.now.AddDate(0, 0, -1) // the second day is today, because old files are not read
+	b := config.Budget{Per: "day", Calls: of(10), Scope: userScope, Timezone: "UTC"}
+	one, two := w.open("one", b), w.open("two", b)
+	var warned []int
+	for i := range 20 {
+		p := []*project{one, two}[i%2]
+		c, err := p.Check(t.Context(), &p.log.Reader, Call{Provider: "claude"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, warning := range c.Warnings {
+			warned = append(warned, i)
+			if _, err := p.log.Append(t.Context(), event.NewFact(event.BudgetWarned, "perlica", event.Refs{},
+				warning)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p.call(Call{}, fact.Responded{})
+		if i == 9 {
+			w.now = w.now.AddDate(0, 0, 1)
+		}
+	}
+	if fmt.Sprint(warned) != "[7 17]" {
+		t.Errorf("warnings at the calls %v, want 7 and 17", warned)
+	}
+}
+
+// TestOtherCurrency checks that a budget of money counts only costs in its own currency.
+func TestOtherCurrency(t *testing.T) {
+	p := newWorld(t).open("site", config.Budget{Per: "day", Money: "1 EUR"})
+	for range 2 {
+		if e := p.call(Call{}, fact.Responded{Cost: &fact.Cost{Amount: 5, Currency: "USD"}}); e != nil {
+			t.Error(e)
+		}
+	}
+	p.expect(1, "5.00 EUR of 1.00 EUR is used", Call{}, fact.Responded{Cost: &fact.Cost{Amount: 5, Currency: "EUR"}})
+}
+
 // TestLock checks that only one process at a time can hold the lock in which it checks a budget and records its call. A
 // waiting process stops waiting when its context ends.
 func TestLock(t *testing.T) {
@@ -318,10 +360,13 @@ func TestLock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if held, err := filelock.Held(filepath.Join(two.opt.Dir, lockName)); !held || err != nil {
+		t.Errorf("the lock of all projects is free: %v", err)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := two.Lock(ctx); !errors.Is(err, ErrNotChecked) || !errors.Is(err, context.Canceled) {
-		t.Errorf("the lock of all projects is free: %v", err)
+		t.Errorf("a process with an ended context gets the lock: %v", err)
 	}
 	unlock()
 	unlock, err = two.Lock(t.Context())

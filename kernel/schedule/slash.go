@@ -10,8 +10,9 @@ import (
 	"github.com/perlica/perlica/kernel/project"
 )
 
-// Slash returns the function of the command /schedules in the project p. It pauses or resumes the schedule with this id, if the
-// parameter "verb" is "pause" or "resume". It returns a line for this schedule, or for all if the verb is empty.
+// Slash returns the function of the command /schedules in the project p. It pauses or resumes the schedule with this
+// id, if the parameter "verb" is "pause" or "resume". It returns a line for this schedule, or for all if the verb is
+// empty.
 func Slash(log *eventlog.Log, p *project.Project,
 	now func() time.Time) func(ctx context.Context, verb, id, by string) ([]*message.Text, error) {
 	return func(ctx context.Context, verb, id, by string) ([]*message.Text, error) {

@@ -69,7 +69,7 @@ func TestAfter(t *testing.T) {
 		{"America/Santiago", "0 0 * * *", "2026-04-04T12:00:00Z", "05 00:00 -0400, 06 00:00 -0400"},
 		{"America/Santiago", "every 6h", "2026-04-04T22:00:00Z", "04 23:00 -0400, 05 00:00 -0400"},
 
-		// St. John's, 7 November 2010: 00:01 becomes 23:01 of the day before. The times are counted from the first 00:00.
+		// St. John's, 7 November 2010: 00:01 becomes 23:01 of the day before. The first 00:00 begins the day.
 		{"America/St_Johns", "every 6h", "2010-11-06T21:00:00Z", "07 00:00 -0230, 07 05:00 -0330"},
 		{"America/St_Johns", "every 6h", "2010-11-07T02:45:00Z", "07 05:00 -0330, 07 11:00 -0330"}, // the second 23:15
 		// Apia, 2011: the day after 29 December is 31 December.
