@@ -204,13 +204,13 @@ func (t *table) rules() (list []rule) {
 // table computes the table for the spec.
 func (s Spec) table() (*table, error) {
 	t := newTable(links{})
-	temporary := make(chan []string, 1)
-	go func() { temporary <- s.temporary() }() // a full /tmp takes as long as the rest of the table
 	homes := s.homes()
 	if len(homes) == 0 {
 		return nil, errors.New("the home is not known")
 	}
 	s.Home = homes[0]
+	temporary := make(chan []string, 1)
+	go func() { temporary <- s.temporary() }() // a full /tmp takes as long as the rest of the table
 	for _, dir := range s.Hide {
 		t.makeFolder(dir, 0o700) // if Perlica cannot create the folder, the agent cannot either
 	}
