@@ -59,14 +59,19 @@ func (r *Reader) Selection(ctx context.Context, p event.Pruning) (s Selection, e
 	return s, disk.Explain(err)
 }
 
-// unfinishedFlows selects the flow runs without an end. A person may still answer their questions.
+// unfinishedFlows selects the flow runs without an end. A person may still answer their questions. After a retry by a
+// person the flow run goes on. Only the decision "retry" has such an interaction_id.
 const unfinishedFlows = `
 		SELECT x.run_id
 		FROM events AS x
 		WHERE x.interaction_id = 'flow' AND x.type = 'flow.started' AND NOT EXISTS (
 			SELECT 1
 			FROM events AS f
-			WHERE f.interaction_id = 'flow' AND f.type = 'flow.finished' AND f.run_id = x.run_id)`
+			WHERE f.interaction_id = 'flow' AND f.type = 'flow.finished' AND f.run_id = x.run_id AND NOT EXISTS (
+				SELECT 1
+				FROM events AS d
+				WHERE d.run_id = x.run_id AND d.type = 'flow.step.decided' AND d.interaction_id LIKE '%/retry-%/asked'
+					AND d.seq > f.seq))`
 
 // Preceding returns the Seq of the last event before the log's first event at or after t. Without such an event it
 // returns the last Seq, or 0. Even if the clock went back, all events up to the result are older than t.

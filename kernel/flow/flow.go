@@ -133,7 +133,11 @@ func load(path string, depth int, files map[string]string) (*Flow, error) {
 	read := func(path string) ([]byte, error) {
 		b, err := readBounded(path)
 		sum := sha256.Sum256(b)
-		files[path] = hex.EncodeToString(sum[:])
+		digest := hex.EncodeToString(sum[:])
+		if known, ok := files[path]; err == nil && ok && known != digest {
+			err = fmt.Errorf("the file %s changed while Perlica read the flow", path)
+		}
+		files[path] = digest
 		return b, err
 	}
 	text, err := read(path)

@@ -2,7 +2,9 @@ package schedule
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -23,16 +25,20 @@ const flowCalls = 16
 var errUntrusted = message.New("schedule.flow-untrusted",
 	"the flow's file %s lies inside the project, and its bytes are not trusted; see %s")
 
-// FlowFiles returns the files of the flows of a project's schedules. Their bytes must be
-// trusted, because no person looks at a flow before a schedule runs it.
+// FlowFiles returns the files of the flows of a project's schedules. Their bytes must be trusted, because no person
+// looks at a flow before a schedule runs it. It omits a flow that does not exist. The error names the flows that cannot
+// be read. The list then has the files of the others.
 func FlowFiles(p *project.Project) (list []program.File, err error) {
 	for _, c := range p.Config.Schedules {
 		if c.Flow == "" {
 			continue
 		}
-		f, err := flow.Load(flowPath(p, c.Flow))
-		if err != nil {
-			return nil, fmt.Errorf("schedule %s: %w", c.ID, err)
+		f, lerr := flow.Load(flowPath(p, c.Flow))
+		if lerr != nil {
+			if !errors.Is(lerr, fs.ErrNotExist) {
+				err = errors.Join(err, fmt.Errorf("schedule %s: %w", c.ID, lerr))
+			}
+			continue
 		}
 		for _, file := range filesOf(p, f) {
 			if !slices.Contains(list, file) {
@@ -40,7 +46,7 @@ func FlowFiles(p *project.Project) (list []program.File, err error) {
 			}
 		}
 	}
-	return list, nil
+	return list, err
 }
 
 // flowPath returns the path of a schedule's flow. A relative path begins at the folder of the project.
@@ -116,7 +122,8 @@ func (w Work) driveFlow(hard, soft context.Context, c Call) (*flow.State, error)
 	turns := flow.Turns{Project: p, Runner: w.Runner, Choice: project.Choice{Provider: c.Provider},
 		Permissions: policy.Mode(c.Permissions), AnswerIn: p.Config.AnswerTimeout, Sender: c.ID}
 	driver := flow.Driver{Log: w.Runner.Log(), Questions: w.Runner.Questions(), Locks: paths.Locks, By: "schedule " + c.ID,
-		Stop: soft.Done(), Most: flowCalls, Stay: w.Stay,
+		// A flow run for a missed time holds up those of other schedules, so it does not wait here for a person.
+		Stop: soft.Done(), Most: flowCalls, Stay: w.Stay && !c.MadeUp,
 		Answer: func(ctx context.Context, call flow.Call) (record.Result, error) {
 			stop, release := w.stopAfter(hard, soft)
 			defer release()

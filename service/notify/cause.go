@@ -171,6 +171,7 @@ func (l *ledger) read(ctx context.Context, log *store.Reader, now time.Time) err
 		if err := l.apply(ctx, log, e); err != nil {
 			return err
 		}
+		l.head, l.begun = e.Seq, true // after an error of a later event, this one does not count twice
 	}
 	l.head, l.begun = newest.Seq, true
 	return nil

@@ -43,7 +43,7 @@ asks again. In CI, PERLICA_TRUST_PROJECT=1 trusts the files for one command.`,
 					return err
 				}
 				trusted := p.Config.Project.Trusted
-				flows, _ := schedule.FlowFiles(p) // A flow that is missing has no trusted file to revoke.
+				flows, _ := schedule.FlowFiles(p) // A flow that cannot be read has no trusted file to revoke.
 				if err := p.Programs().Untrust(flows); err != nil {
 					return err
 				}

@@ -457,8 +457,10 @@ func (p *printer) end(s *flow.State) {
 		_ = p.live.Leave(func(int) []string { return nil }) // for the error, see change
 		return
 	}
-	delete(p.graph.runs, s.ID)
-	p.graph.update(s, nil)
+	p.change(func() {
+		delete(p.graph.runs, s.ID)
+		p.graph.update(s, nil)
+	})
 	_ = p.live.Leave(func(columns int) []string { return p.graph.lay(p.graph.list(s.ID, 0), columns) })
 }
 
