@@ -33,7 +33,7 @@ func (h *Host) recordFlow(t *testing.T, id string) {
 	}
 }
 
-// TestFlow checks the list of flow runs and the steps of one, in two languages. A person who is limited to one session
+// TestFlow checks the list of flow runs and the steps of one, in two languages. A person with one session only
 // sees no flow runs.
 func TestFlow(t *testing.T) {
 	h := newHost(t)

@@ -113,7 +113,7 @@ type HookFailed struct {
 	message.Coded
 }
 
-// What describes the subject of the decision. The text has the agent's title, and the judged commands and paths that
+// What returns the subject of the decision. The text has the agent's title, and the judged commands and paths that
 // the title does not name. The text contains words of the agent.
 func (p PolicyDecided) What() string {
 	title := cmp.Or(p.Title, "a tool")

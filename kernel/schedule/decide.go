@@ -80,7 +80,7 @@ func (s Schedule) Decide(st State, since, now time.Time) (d Decision) {
 
 // idle reports whether nothing is to be done at the time now.
 func (s Schedule) idle(st State, now time.Time) bool {
-	return st.Unfinished.IsZero() && s.Decide(st, now, now) == (Decision{})
+	return s.unfinished(st).IsZero() && s.Decide(st, now, now) == (Decision{})
 }
 
 // Next returns the next planned time, and the time at which its input is due, which may be later by a delay. ok is
@@ -110,4 +110,13 @@ func (s Schedule) leaveOut(d Decision, why string) Decision {
 	}
 	missed.Count, missed.Last, missed.Why = missed.Count+1, d.Due.UTC(), why
 	return Decision{Missed: &missed}
+}
+
+// unfinished returns the planned time of the flow run that the schedule must continue, or the zero time. A schedule
+// that now has a text leaves its old flow run to a person.
+func (s Schedule) unfinished(st State) time.Time {
+	if s.Flow == "" {
+		return time.Time{}
+	}
+	return st.Unfinished
 }

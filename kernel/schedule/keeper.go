@@ -228,7 +228,7 @@ func (k *Keeper) planAlone(ctx context.Context, s Schedule, since time.Time) (ca
 // *eventlog.ConflictError.
 func (k *Keeper) tryPlan(ctx context.Context, s Schedule, since time.Time) (*planned, error) {
 	states, d, err := k.decide(ctx, s, since)
-	open, unfinished := states.Of(s.ID).Open, !states.Of(s.ID).Unfinished.IsZero()
+	open, unfinished := states.Of(s.ID).Open, !s.unfinished(states.Of(s.ID)).IsZero()
 	if err != nil || d.Due.IsZero() && open == "" && !unfinished {
 		return nil, errors.Join(err, k.record(ctx, states, d))
 	}
@@ -267,7 +267,7 @@ func (k *Keeper) decide(ctx context.Context, s Schedule, since time.Time) (state
 // the flow run of an earlier time has not ended, planLocked returns that flow run, and the due time overlaps with it.
 func (k *Keeper) planLocked(ctx context.Context, s Schedule, since time.Time) (*Call, error) {
 	states, d, err := k.decide(ctx, s, since)
-	if at := states.Of(s.ID).Unfinished; err == nil && !at.IsZero() {
+	if at := s.unfinished(states.Of(s.ID)); err == nil && !at.IsZero() {
 		switch {
 		case !d.Due.IsZero() && s.Overlap == "wait":
 			d = Decision{} // decide about this time when the flow run has ended

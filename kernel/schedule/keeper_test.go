@@ -532,6 +532,29 @@ func TestFlowWaits(t *testing.T) {
 	})
 }
 
+// TestFlowBecomesText checks a schedule that gets a text while its flow run is unfinished. The text is called at its own
+// planned times alone. The test fails if the keeper continues the flow run with the text, outside of any planned time.
+func TestFlowBecomesText(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, flowTable("a"))
+		defer w.close()
+		dies, lives := w.keeper(), w.keeper()
+		dies.Answer = w.flowAnswer(func(ctx context.Context, _ Call) bool { <-ctx.Done(); return false })
+		var called []string
+		answer := lives.Answer
+		lives.Answer = func(ctx context.Context, c Call) error {
+			called = append(called, c.Time.UTC().Format("15:04")+" at "+w.now().UTC().Format("15:04"))
+			return answer(ctx, c)
+		}
+		w.during(func() { time.Sleep(90 * time.Minute) }, dies) // from 00:00 to 01:30
+		w.tables[0].Flow, w.tables[0].Text = "", "hello"
+		w.during(func() { time.Sleep(100 * time.Minute) }, lives) // from 01:30 to 03:10
+		if want := []string{"02:00 at 02:00", "03:00 at 03:00"}; !slices.Equal(called, want) {
+			t.Errorf("called %q, want %q", called, want)
+		}
+	})
+}
+
 // TestFlowStuck checks a flow run that cannot go on, because a person must answer or judge first. A keeper tries it at
 // each look and not more often, also with the schedule paused in between. The test fails if the keeper looks again at
 // once.

@@ -88,7 +88,8 @@ func bySchedule(id event.InputID) bool {
 	return strings.HasPrefix(strings.TrimPrefix(string(id), event.FlowPrefix), "schedule:")
 }
 
-// flowCause adds the end of a flow run to its cause. A person who cancels a flow run needs no notification.
+// flowCause adds the end of a flow run to its cause. A cancelled flow run makes no notification, because a person
+// cancelled it.
 func flowCause(c cause, e event.Event) (cause, bool) {
 	f, err := fact.Decode[fact.FlowFinished](e)
 	c.flow = strings.TrimPrefix(string(e.Run), event.FlowPrefix)
