@@ -1,6 +1,9 @@
 // Package page holds the files of the browser's page: HTML, CSS and JavaScript modules in this
 // folder's assets. No build step changes them, and the page loads nothing from elsewhere.
 //
+// The first visit loads the modules that app.js imports. Further views are loaded at their first use: app.js lists them
+// in later. Such a view may have words and styles of its own, in files with the name of its module.
+//
 // The page promises that an agent's words never become markup: it makes each element separately,
 // with text nodes. It accepts a yes to a question only after the whole command was on the screen.
 // It keeps a key that no script can read. It shows an answer as given only when Perlica has

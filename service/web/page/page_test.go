@@ -13,8 +13,12 @@ import (
 	"testing/fstest"
 )
 
-// most limits the size of the sent page, including all languages and drawings.
-const most = 150 << 10
+// These are the limits of the size of the sent page, in bytes: of the files that the first visit loads, with all
+// languages and drawings, and of all files.
+const (
+	mostAtFirst = 150 << 10
+	mostOfAll   = 200 << 10
+)
 
 func read(t testing.TB, name string) string {
 	t.Helper()
@@ -40,14 +44,78 @@ func names(t testing.TB) (list []string) {
 	return list
 }
 
-func TestSize(t *testing.T) {
-	size := 0
-	for _, name := range names(t) {
-		size += len(read(t, name))
+var (
+	static = map[string]*regexp.Regexp{
+		".js": regexp.MustCompile(`\bfrom '\./([^']+)'`), ".html": regexp.MustCompile(`(?:src|href)="([^"]+)"`),
 	}
-	t.Logf("%d bytes in %d files", size, len(names(t)))
-	if size >= most {
-		t.Errorf("the page has %d bytes, and may have less than %d", size, most)
+	dynamic = regexp.MustCompile(`import\('\./([^']+)'\)|part\('([^']+)'`)
+)
+
+// loads adds the file and the files that it loads to the set.
+func loads(t testing.TB, name string, set map[string]bool) {
+	t.Helper()
+	if set[name] {
+		return
+	}
+	set[name] = true
+	if names := static[path.Ext(name)]; names != nil {
+		for _, m := range names.FindAllStringSubmatch(read(t, name), -1) {
+			loads(t, m[1], set)
+		}
+	}
+}
+
+// firstVisit returns the files that the first visit loads: the files that the page names, with all languages, and the
+// service worker.
+func firstVisit(t testing.TB) map[string]bool {
+	t.Helper()
+	set := map[string]bool{"sw.js": true, "en.json": true, "zh.json": true}
+	loads(t, "index.html", set)
+	return set
+}
+
+func TestSize(t *testing.T) {
+	first := firstVisit(t)
+	size, all := 0, 0
+	for _, name := range names(t) {
+		n := len(read(t, name))
+		if all += n; first[name] {
+			size += n
+		}
+	}
+	t.Logf("%d bytes in %d files at the first visit, %d bytes in %d files in all", size, len(first), all, len(names(t)))
+	if size >= mostAtFirst {
+		t.Errorf("the first visit loads %d bytes, and may load less than %d", size, mostAtFirst)
+	}
+	if all >= mostOfAll {
+		t.Errorf("the page has %d bytes, and may have less than %d", all, mostOfAll)
+	}
+}
+
+// TestLater checks that each file which the first visit does not load is loaded by a view, and that the first visit
+// loads no view of this kind.
+func TestLater(t *testing.T) {
+	first := firstVisit(t)
+	later := map[string]bool{}
+	for _, m := range dynamic.FindAllStringSubmatch(read(t, "app.js"), -1) {
+		if first[m[1]] {
+			t.Errorf("the first visit loads %s, which a view loads later", m[1])
+		}
+		if m[2] != "" {
+			m[1] = m[2] + ".js"
+			for _, name := range []string{m[2] + ".css", m[2] + ".en.json", m[2] + ".zh.json"} {
+				later[name] = read(t, name) != ""
+			}
+		}
+		loads(t, m[1], later)
+	}
+	if len(later) == 0 {
+		t.Error("no view is loaded later")
+	}
+	for _, name := range names(t) {
+		if !first[name] && !later[name] {
+			t.Errorf("nothing loads %s", name)
+		}
 	}
 }
 
@@ -106,20 +174,32 @@ var (
 	placeholder = regexp.MustCompile(`\{\w+\}`)
 )
 
+// words returns the texts of a language, from the file of the first visit and from those of the later views.
 func words(t *testing.T, language string) map[string]string {
 	t.Helper()
-	groups := map[string]any{}
-	if err := json.Unmarshal([]byte(read(t, language+".json")), &groups); err != nil {
-		t.Fatal(err)
-	}
 	m := map[string]string{}
-	for group, texts := range groups {
-		if text, ok := texts.(string); ok {
-			m[group] = text
+	for _, name := range names(t) {
+		if name != language+".json" && !strings.HasSuffix(name, "."+language+".json") {
 			continue
 		}
-		for key, text := range texts.(map[string]any) {
-			m[strings.TrimSuffix(group+"."+key, ".")] = text.(string)
+		groups := map[string]any{}
+		if err := json.Unmarshal([]byte(read(t, name)), &groups); err != nil {
+			t.Fatal(err)
+		}
+		add := func(key string, text any) {
+			if _, ok := m[key]; ok {
+				t.Errorf("%s: %s has a text already", name, key)
+			}
+			m[key] = text.(string)
+		}
+		for group, texts := range groups {
+			if text, ok := texts.(string); ok {
+				add(group, text)
+				continue
+			}
+			for key, text := range texts.(map[string]any) {
+				add(strings.TrimSuffix(group+"."+key, "."), text)
+			}
 		}
 	}
 	return m
@@ -186,7 +266,7 @@ func TestNoMarkup(t *testing.T) {
 	}
 }
 
-// TestShell checks that the service worker caches exactly the files of the page.
+// TestShell checks that the service worker caches exactly the files of the first visit.
 func TestShell(t *testing.T) {
 	source := read(t, "sw.js")
 	list := source[strings.Index(source, "["):strings.Index(source, "]")]
@@ -194,13 +274,16 @@ func TestShell(t *testing.T) {
 	for _, m := range regexp.MustCompile(`'([^']+)'`).FindAllStringSubmatch(list, -1) {
 		kept = append(kept, strings.Replace(m[1], "./", "index.html", 1))
 	}
-	for _, name := range names(t) {
+	first := firstVisit(t)
+	for name := range first {
 		if ext := path.Ext(name); name != "sw.js" && ext != ".png" && !slices.Contains(kept, name) {
 			t.Errorf("the service worker does not keep %s", name)
 		}
 	}
 	for _, name := range kept {
-		read(t, name)
+		if !first[name] {
+			t.Errorf("the service worker keeps %s, which the first visit does not load", name)
+		}
 	}
 }
 

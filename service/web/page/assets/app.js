@@ -1,20 +1,36 @@
 // This module is the frame of the page: the device, the views, and the way from one view to another.
 import * as device from './device.js';
 import {use} from './api.js';
-import {h, icon, replace} from './dom.js';
-import {load, t} from './i18n.js';
+import {h, icon, loading, replace} from './dom.js';
+import {load, more, t} from './i18n.js';
 import {fromAddress, impossible, pairing, welcome} from './pair.js';
 import {live} from './live.js';
 import {uninstalled} from './push.js';
-import {now} from './now.js';
+import {failure, now} from './now.js';
 import {sessions} from './sessions.js';
 import {session} from './session.js';
-import {record} from './record.js';
-import {story} from './story.js';
-import {numbers} from './numbers.js';
 import {devices} from './devices.js';
 
-const views = {now, sessions, session, new: session, record, run: story, numbers, devices};
+const views = {now, sessions, session, new: session, devices};
+
+// later has the views whose files are loaded at the first use. A module exports a function with the name of its view. A
+// view may have words and styles of its own: see part.
+const later = {
+	record: () => import('./record.js'),
+	run: () => import('./story.js'),
+	numbers: () => import('./numbers.js'),
+};
+
+// part loads a module together with its words and styles: NAME.js, NAME.en.json, NAME.zh.json and NAME.css.
+const part = async (name, module) => (await Promise.all([module, more(name), style(name)]))[0];
+
+const style = (name) => document.querySelector('link[href="' + name + '.css"]') || new Promise((resolve, reject) => {
+	const link = h('link', {rel: 'stylesheet', href: name + '.css', onload: resolve, onerror: () => {
+		link.remove();
+		reject();
+	}});
+	document.head.append(link);
+});
 const tabs = ['now', 'sessions', 'record', 'numbers', 'devices'];
 const tabOf = {session: 'sessions', new: 'sessions', run: 'record'};
 
@@ -25,7 +41,7 @@ let leave = () => {};
 function route() {
 	const [path, query] = location.hash.replace(/^#\/?/, '').split('?');
 	const [view, id] = path.split('/');
-	return {view: view in views ? view : 'now', id: id && decodeURIComponent(id), query: Object.fromEntries(new URLSearchParams(query))};
+	return {view: view in views || view in later ? view : 'now', id: id && decodeURIComponent(id), query: Object.fromEntries(new URLSearchParams(query))};
 }
 
 // Frame is the part of the page that stays while views change.
@@ -74,7 +90,22 @@ class Frame {
 		this.main = main;
 		for (const old of this.content.querySelectorAll(':scope > .composer, :scope > .newest')) old.remove();
 		scrollTo(0, 0);
-		leave = views[r.view](main, r, this) || (() => {});
+		leave = () => {};
+		if (r.view in later) this.enterLater(main, r);
+		else this.enter(views[r.view], main, r);
+	}
+
+	enter(view, main, r) {
+		leave = view(main, r, this) || (() => {});
+	}
+
+	// enterLater loads a view and enters it, unless another view was entered before it was loaded.
+	async enterLater(main, r) {
+		replace(main, loading());
+		const module = await later[r.view]().catch(() => undefined);
+		if (!main.isConnected) return;
+		if (module) this.enter(module[r.view], main, r);
+		else replace(main, failure({lost: true}));
 	}
 
 	// name shows a title above the view.

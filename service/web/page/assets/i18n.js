@@ -18,18 +18,34 @@ function chosen() {
 	return 'en';
 }
 
-// load reads the words of the chosen language.
+// load reads the words of the chosen language. The words of later views are read again by more.
 export async function load() {
 	const to = chosen();
-	const texts = await (await fetch(new URL(to + '.json', document.baseURI))).json();
+	const texts = await read(to);
 	language = to;
 	words = {};
+	add(texts);
+	parts.clear();
+	plural = new Intl.PluralRules(language);
+	document.documentElement.lang = language;
+}
+
+const parts = new Set();
+
+// more adds the words of a view that is loaded at its first use.
+export async function more(view) {
+	if (parts.has(view)) return;
+	add(await read(view + '.' + language));
+	parts.add(view);
+}
+
+const read = async (file) => (await fetch(new URL(file + '.json', document.baseURI))).json();
+
+function add(texts) {
 	for (const [group, of] of Object.entries(texts)) {
 		if (typeof of === 'string') words[group] = of;
 		else for (const [key, text] of Object.entries(of)) words[key ? group + '.' + key : group] = text;
 	}
-	plural = new Intl.PluralRules(language);
-	document.documentElement.lang = language;
 }
 
 // choose stores a language on this device.

@@ -52,8 +52,8 @@ async function proof(seq, x, button) {
 	button.disabled = false;
 }
 
-// story shows the view.
-export function story(main, route, frame) {
+// run shows the view.
+export function run(main, route, frame) {
 	const where = {project: route.query.project, context: route.query.context};
 	const list = h('ol.story');
 	const head = h('section', loading());

@@ -1,8 +1,9 @@
-// The service worker stores the page's own files, so that the page opens without a network and says so. It never
-// answers a request below v1. An unsent answer or input must fail visibly.
+// The service worker stores the files of the page's first visit, so that the page opens without a network and says so.
+// It never answers a request below v1. An unsent answer or input must fail visibly. A view that is loaded at its first
+// use has nothing to show without a network.
 const files = ['./', 'style.css', 'en.json', 'zh.json', 'icon.svg', 'manifest.webmanifest',
-	'api.js', 'app.js', 'chart.js', 'compose.js', 'device.js', 'devices.js', 'diff.js', 'dom.js', 'i18n.js', 'live.js', 'markdown.js', 'now.js',
-	'numbers.js', 'pair.js', 'push.js', 'question.js', 'record.js', 'session.js', 'sessions.js', 'story.js', 'turn.js'];
+	'api.js', 'app.js', 'compose.js', 'device.js', 'devices.js', 'diff.js', 'dom.js', 'i18n.js', 'live.js', 'markdown.js', 'now.js', 'pair.js',
+	'push.js', 'question.js', 'session.js', 'sessions.js', 'turn.js'];
 const shell = 'shell';
 
 addEventListener('install', (e) => e.waitUntil(caches.open(shell).then((c) => c.addAll(files)).then(() => skipWaiting())));
