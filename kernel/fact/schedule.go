@@ -12,6 +12,7 @@ const (
 	MissedRunning = "overlap" // the schedule's earlier input was still running
 	MissedCalled  = "called"  // the input of this time was called before the clock went back
 	MissedRefused = "refused" // the input was not accepted, and nothing was sent
+	MissedStopped = "stopped" // the flow run has begun, and the schedule left it before its end
 )
 
 // ScheduleStarted is the payload of schedule.started. The schedule makes inputs only for its times after From.
@@ -42,7 +43,7 @@ type ScheduleMissed struct {
 	First time.Time `json:"first"`
 	Last  time.Time `json:"last"`
 	Why   string    `json:"why"`
-	Error string    `json:"error,omitempty"` // the error of a refused input
+	Error string    `json:"error,omitempty"` // the error of a refused input or of a stopped flow run
 	Rule  string    `json:"rule"`
 }
 

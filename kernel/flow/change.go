@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/fact"
 )
 
@@ -58,6 +60,31 @@ func Cancel(ctx context.Context, log *eventlog.Log, s *State, by string) error {
 	var conflict *eventlog.ConflictError
 	if errors.As(err, &conflict) {
 		return errFinished
+	}
+	return err
+}
+
+// CloseQuestions closes the open questions of a flow run that no process continues, and of the flows inside of it. If a
+// person continues the flow run later, its steps ask again.
+func CloseQuestions(ctx context.Context, log *eventlog.Log, c *interaction.Coordinator, id string) error {
+	runs := []event.RunID{RunID(id)}
+	for i := 0; i < len(runs); i++ {
+		s, err := readState(ctx, &log.Reader, strings.TrimPrefix(string(runs[i]), event.FlowPrefix))
+		if errors.Is(err, ErrNoRun) {
+			continue // the inner flow has not begun
+		}
+		if err != nil {
+			return err
+		}
+		for _, st := range s.Steps {
+			if st.Flow != "" {
+				runs = append(runs, event.RunID(s.InputID(st, 0)))
+			}
+		}
+	}
+	open, err := interaction.Pending(ctx, &log.Reader, runs)
+	for _, q := range open {
+		err = errors.Join(err, c.Abandon(ctx, q, interaction.RunEnded))
 	}
 	return err
 }

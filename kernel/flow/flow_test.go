@@ -222,7 +222,15 @@ func TestIDs(t *testing.T) {
 	}
 	a, b := s.Steps[0], s.Steps[1]
 	a.Items = []Unit{{}, {Digest: digest}}
-	got := fmt.Sprint(s.InputID(a, 2), " ", s.InputID(b, 0), " ", s.questionID(b))
+	log, err := eventlog.Open(t.Context(), filepath.Join(t.TempDir(), "eventlog.db"), eventlog.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	question, err := s.questionID(t.Context(), &log.Reader, b)
+	if err = errors.Join(err, log.Close()); err != nil {
+		t.Fatal(err)
+	}
+	got := fmt.Sprint(s.InputID(a, 2), " ", s.InputID(b, 0), " ", question)
 	b.Attempt = 2
 	got += fmt.Sprint(" ", s.InputID(b, 0))
 	const want = "flow:r/a/2-90edba1c flow:r/b 78ff6637-eb2f-5124-91fb-f3d75a165cfe flow:r/b/retry-2"

@@ -103,6 +103,9 @@ func (s *State) lookAtCall(ctx context.Context, log file, locks string, st *Step
 		if called && !s.Alive { // the log lost the intent; while a driver lives, it may still be writing the intent
 			s.setPhase(st, item, Unknown)
 		}
+		if err == nil && !called {
+			err = s.lookAtRefusal(ctx, log, st, item)
+		}
 		return called, err
 	}
 	end, ok, err := log.Last(ctx, event.Query{Run: intent.Run, Types: []event.Type{event.Responded,
@@ -129,9 +132,24 @@ func (s *State) lookAtCall(ctx context.Context, log file, locks string, st *Step
 	return true, nil
 }
 
+// lookAtRefusal sets the error of a step or of an item without a call if a budget has refused the call.
+func (s *State) lookAtRefusal(ctx context.Context, log event.Reader, st *StepState, item int) error {
+	q := event.Query{Input: s.InputID(st, item), Types: []event.Type{event.BudgetRefused}}
+	e, refused, err := log.Last(ctx, q)
+	if err != nil || !refused || e.Withheld != "" {
+		return err
+	}
+	f, err := fact.Decode[fact.BudgetReached](e)
+	st.unit(item).Error = f.Why
+	return err
+}
+
 // OpenQuestion returns the id of a step's open question, or "".
 func (s *State) OpenQuestion(ctx context.Context, log event.Reader, st *StepState) (event.InteractionID, error) {
-	id := s.questionID(st)
+	id, err := s.questionID(ctx, log, st)
+	if err != nil {
+		return "", err
+	}
 	_, asked, err := log.Last(ctx, event.Query{Interaction: id, Types: []event.Type{event.InteractionRequested}})
 	if err != nil || !asked {
 		return "", err

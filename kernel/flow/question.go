@@ -21,8 +21,13 @@ func (r *drive) ask(ctx context.Context, wg *sync.WaitGroup, st *StepState) {
 		r.decide(st, 0, fact.FlowDecided{Decision: fact.FlowFailed, Error: err.Error()})
 		return
 	}
+	question, err := r.state.questionID(ctx, &r.Log.Reader, st)
+	if err != nil {
+		r.fail(err)
+		return
+	}
 	q := interaction.Question{
-		ID: r.state.questionID(st), Title: "flow " + r.state.Flow.Name + ": " + st.ID,
+		ID: question, Title: "flow " + r.state.Flow.Name + ": " + st.ID,
 		Subject: interaction.Subject{Provider: "flow " + r.state.Flow.Name, Kind: "flow", Text: []string{text}},
 		Expires: time.Now().Add(questionLife), Refs: event.Refs{Run: RunID(r.state.ID)},
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/fact"
 )
 
@@ -339,9 +340,18 @@ func (s *State) InputID(st *StepState, item int) event.InputID {
 	return event.InputID(id)
 }
 
-// questionID returns the id of a step's question. It follows from the id of the step's input.
-func (s *State) questionID(st *StepState) event.InteractionID {
-	return event.InteractionID(uuid.NewSHA1(uuid.NameSpaceURL, []byte(s.InputID(st, 0))).String())
+// questionID returns the id of a step's newest question, or the id for the first one. The id follows from the id of the
+// step's input. If CloseQuestions has closed a question, the step may ask again, so questionID returns the next id.
+func (s *State) questionID(ctx context.Context, log event.Reader, st *StepState) (event.InteractionID, error) {
+	name := string(s.InputID(st, 0))
+	for n := 1; ; n++ {
+		id := event.InteractionID(uuid.NewSHA1(uuid.NameSpaceURL, []byte(name)).String())
+		end, err := interaction.Closed(ctx, log, id)
+		if err != nil || end == nil || end.Lapsed != interaction.RunEnded {
+			return id, err
+		}
+		name = fmt.Sprintf("%s/again-%d", s.InputID(st, 0), n)
+	}
 }
 
 // digestOf returns a short digest of an item.

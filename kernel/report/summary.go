@@ -49,6 +49,7 @@ var scheduleWhy = map[string]string{
 	fact.StartNew: "it is new", fact.StartChanged: "it has other times", fact.StartClock: "the clock went back",
 	fact.MissedLate: "no process looked in time", fact.MissedRunning: "an earlier input was running",
 	fact.MissedCalled: "called before the clock went back", fact.MissedRefused: "not accepted, nothing was sent",
+	fact.MissedStopped: "its flow run stopped before the end",
 }
 
 // moment returns a time in the timezone of the system.
@@ -284,13 +285,7 @@ var summaries = map[event.Type]summarized{
 		return fmt.Sprintf("%s counts from %s: %s", p.Schedule, moment(p.From), scheduleWhy[p.Why])
 	}),
 	event.SchedulePlanned: summary(func(p fact.SchedulePlanned) string { return p.Schedule + " at " + moment(p.Time) }),
-	event.ScheduleMissed: summary(func(p fact.ScheduleMissed) string {
-		text := p.Schedule + " at " + moment(p.First)
-		if p.Count > 1 {
-			text = fmt.Sprintf("%s %d times, from %s to %s", p.Schedule, p.Count, moment(p.First), moment(p.Last))
-		}
-		return joined(text+": "+scheduleWhy[p.Why], beginning(p.Error))
-	}),
+	event.ScheduleMissed: {nil, missedSummary},
 	event.SchedulePaused:  summary(func(p fact.SchedulePaused) string { return p.Schedule + ", by " + p.By }),
 	event.ScheduleResumed: summary(func(p fact.ScheduleResumed) string { return p.Schedule + ", by " + p.By }),
 
@@ -405,6 +400,19 @@ func answerSummary(a interaction.Answer) string {
 		text += " (" + a.Where + ")"
 	}
 	return text
+}
+
+func missedSummary(_ *language.Sentences, e event.Event) (string, error) {
+	p, err := fact.Decode[fact.ScheduleMissed](e)
+	text := p.Schedule + " at " + moment(p.First)
+	if p.Count > 1 {
+		text = fmt.Sprintf("%s %d times, from %s to %s", p.Schedule, p.Count, moment(p.First), moment(p.Last))
+	}
+	text = joined(text+": "+scheduleWhy[p.Why], beginning(p.Error))
+	if p.Why == fact.MissedStopped {
+		text += "; to continue: perlica flow run FILE --id " + string(e.Input)
+	}
+	return text, err
 }
 
 func servedSummary(p fact.ServedProject) string {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/message"
+	"github.com/perlica/perlica/kernel/filelock"
 	"github.com/perlica/perlica/kernel/flow"
 	"github.com/perlica/perlica/kernel/program"
 	"github.com/perlica/perlica/kernel/project"
@@ -83,7 +84,8 @@ func loadFlow(p *project.Project, name string) (*flow.Flow, error) {
 }
 
 // runFlow drives the flow run of a call. Its id is the id of the call's input. When soft ends, no further step begins,
-// and the running calls have w.Grace. The flow run then stays unfinished, and the next Keeper continues it.
+// and the running calls have w.Grace. The flow run then stays unfinished, and the next Keeper continues it. After an
+// error no Keeper continues it, so runFlow closes its open questions unless another process drives it.
 func (w Work) runFlow(hard, soft context.Context, c Call) error {
 	s, err := w.driveFlow(hard, soft, c)
 	switch {
@@ -91,6 +93,11 @@ func (w Work) runFlow(hard, soft context.Context, c Call) error {
 	case soft.Err() != nil: // the Keeper ends, which is no refusal
 		return nil
 	default:
+		if lock, lerr := filelock.Acquire(filelock.Run(w.locks, string(flow.RunID(string(c.Input))))); lerr == nil {
+			err = errors.Join(err, flow.CloseQuestions(context.WithoutCancel(hard), w.Runner.Log(), w.Runner.Questions(),
+				string(c.Input)))
+			lock.Release()
+		}
 		w.Answered(c, record.Result{}, err)
 		return err
 	}

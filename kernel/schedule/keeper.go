@@ -334,8 +334,8 @@ func (k *Keeper) record(ctx context.Context, states stateSet, d Decision, furthe
 	return err
 }
 
-// answer answers a planned input and releases the lock of its schedule. If Answer refuses the input, answer records
-// this as a missed time, because the input is not planned a second time.
+// answer answers a planned input and releases the lock of its schedule. If Answer refuses the input or a step of its
+// flow run, answer records this as a missed time, because the schedule then leaves the input to a person.
 //
 // The inputs for missed times come one after another: such an input waits until turn accepts a value.
 func (k *Keeper) answer(ctx context.Context, p *planned, turn chan struct{}) error {
@@ -352,7 +352,17 @@ func (k *Keeper) answer(ctx context.Context, p *planned, turn chan struct{}) err
 	if refused == nil {
 		return nil
 	}
-	d := p.leaveOut(Decision{Due: p.Time}, fact.MissedRefused)
+	why := fact.MissedRefused
+	if p.Flow != "" {
+		begun, err := k.called(context.WithoutCancel(ctx), &p.Call)
+		if err != nil {
+			return errors.Join(refused, err)
+		}
+		if begun {
+			why = fact.MissedStopped
+		}
+	}
+	d := p.leaveOut(Decision{Due: p.Time}, why)
 	d.Missed.Error = refused.Error()
 	e := event.NewFact(event.ScheduleMissed, "perlica", event.Refs{Input: p.Input}, d.Missed)
 	if _, err := k.Log.Append(context.WithoutCancel(ctx), e); err != nil {

@@ -81,8 +81,12 @@ func (l Looker) addLast(ctx context.Context, all []Overview) error {
 		} else {
 			var p fact.ScheduleMissed
 			if p, err = fact.Decode[fact.ScheduleMissed](e); err == nil && missing[p.Schedule] != nil {
-				missing[p.Schedule].Last, missing[p.Schedule].Outcome = p.Last, p.Why
+				o := missing[p.Schedule]
+				o.Last, o.Outcome = p.Last, p.Why
 				delete(missing, p.Schedule)
+				if p.Why == fact.MissedStopped { // a person may have continued it since then
+					err = l.addFlow(ctx, o, e.Input)
+				}
 			}
 		}
 		if err != nil {
@@ -102,14 +106,7 @@ func (l Looker) addCall(ctx context.Context, missing map[string]*Overview, e eve
 	delete(missing, p.Schedule)
 	o.Last, o.Outcome = p.Time, notCalled
 	if p.Flow != "" {
-		s, err := flow.Look(ctx, l.Log, l.Locks, string(e.Input))
-		if errors.Is(err, flow.ErrNoRun) {
-			return nil
-		}
-		if err == nil {
-			o.FlowRun, o.Outcome = s.ID, s.Outcome()
-		}
-		return err
+		return l.addFlow(ctx, o, e.Input)
 	}
 	intent, called, err := l.Log.Intent(ctx, e.Input)
 	if lost := (*eventlog.LostIntentError)(nil); errors.As(err, &lost) {
@@ -123,6 +120,18 @@ func (l Looker) addCall(ctx context.Context, missing map[string]*Overview, e eve
 	o.Run, o.Outcome = intent.Run, string(res.Outcome)
 	if o.Outcome == "" {
 		o.Outcome = running
+	}
+	return err
+}
+
+// addFlow adds the flow run with this id to an overview, if the flow run has begun.
+func (l Looker) addFlow(ctx context.Context, o *Overview, id event.InputID) error {
+	s, err := flow.Look(ctx, l.Log, l.Locks, string(id))
+	if errors.Is(err, flow.ErrNoRun) {
+		return nil
+	}
+	if err == nil {
+		o.FlowRun, o.Outcome = s.ID, s.Outcome()
 	}
 	return err
 }

@@ -32,6 +32,8 @@ type Work struct {
 	// Driven is called with the state of a flow run if this process has changed the flow run. It may be called
 	// concurrently.
 	Driven func(c Call, s *flow.State)
+
+	locks string // the folder of the context's locks
 }
 
 // Keeper returns a Keeper for the project p. When hard ends, the agents are ended at once.
@@ -40,6 +42,7 @@ func (w Work) Keeper(hard context.Context, p *project.Project) (*Keeper, error) 
 	if err != nil {
 		return nil, err
 	}
+	w.locks = paths.Locks
 	return &Keeper{
 		Log: w.Runner.Log(), Locks: paths.Locks, Now: time.Now,
 		Schedules: func() ([]Schedule, error) {

@@ -106,8 +106,8 @@ func (st State) afterPlan(ctx context.Context, log event.Reader, e event.Event) 
 	return st, nil
 }
 
-// stateAfter returns the schedule of an event and its state after the event. The refusal of a planned input does not
-// change the state. stateAfter then returns the zero State.
+// stateAfter returns the schedule of an event and its state after the event. The refusal of a planned input and the
+// stop of its flow run do not change the state. stateAfter then returns the zero State.
 func stateAfter(e event.Event) (id string, st State, err error) {
 	var p struct {
 		fact.ScheduleStarted
@@ -125,7 +125,7 @@ func stateAfter(e event.Event) (id string, st State, err error) {
 		st.From, st.planned = p.Time, e.Input
 	case event.ScheduleMissed:
 		st.From = p.Last
-		if p.Why == fact.MissedRefused {
+		if p.Why == fact.MissedRefused || p.Why == fact.MissedStopped {
 			st = State{}
 		}
 	case event.SchedulePaused:

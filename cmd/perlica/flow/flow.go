@@ -25,7 +25,6 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
-	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/flow"
@@ -267,7 +266,7 @@ func tree(s *flow.State) frame.Grid {
 	g := frame.Grid{Head: []string{"STEP", "STATE", "ITEMS", "TIME", "COST", "NOTE"}}
 	for _, st := range s.Steps {
 		note := cmp.Or(st.Fault(), st.Answer)
-		if st.Phase == flow.Waiting && len(st.Needs) > 0 {
+		if st.Phase == flow.Waiting && len(st.Needs) > 0 && note == "" {
 			note = "needs " + strings.Join(st.Needs, ", ")
 		}
 		took := ""
@@ -337,14 +336,8 @@ func (a *app) cancel(ctx context.Context, r *kernel.Runner, p *project.Project, 
 			}
 		}
 	}
-	questions, err := interaction.Pending(ctx, &r.Log().Reader, []event.RunID{flow.RunID(s.ID)})
-	if err != nil {
+	if err := flow.CloseQuestions(ctx, r.Log(), r.Questions(), s.ID); err != nil {
 		return err
-	}
-	for _, q := range questions {
-		if err := r.Questions().Abandon(ctx, q, interaction.RunEnded); err != nil {
-			return err
-		}
 	}
 	return a.Say("the flow run %s is cancelled", s.ID)
 }
