@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/coder/acp-go-sdk"
@@ -36,6 +37,24 @@ type Input struct {
 	// Prompt is the prompt that the agent's own client wrote. If it is set, Text is the text in it, and Attachments is
 	// empty. If it is nil, Perlica makes the prompt from Text and Attachments.
 	Prompt provider.Prompt
+}
+
+// owners has, for each reserved beginning of an input's id, the sources whose inputs may have it. A team's worker
+// answers the steps of other members' flows. With 'perlica run', a person makes a missed call of a schedule.
+var owners = map[string][]string{
+	event.FlowPrefix:     {"flow", "team"},
+	event.SchedulePrefix: {"schedule", "run", "team"},
+}
+
+// CheckID returns an *InputError if the input's id follows from a flow or a schedule, and the input does not come from
+// there. Otherwise the step or the planned time could not make its own call.
+func (in Input) CheckID() error {
+	for prefix, sources := range owners {
+		if strings.HasPrefix(string(in.ID), prefix) && !slices.Contains(sources, in.Source) {
+			return &InputError{inputReserved.With(in.ID)}
+		}
+	}
+	return nil
 }
 
 // An InputError means that the input or the setup is not valid, so that nothing was sent.

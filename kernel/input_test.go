@@ -11,6 +11,7 @@ import (
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/filelock"
 	"github.com/perlica/perlica/kernel/record"
+	"github.com/perlica/perlica/policy"
 )
 
 // recordInput writes a turn with this input. If outcome is true, the turn has an answer.
@@ -107,6 +108,37 @@ func TestInputThatCannotBeCompared(t *testing.T) {
 		if err != nil || !ok || res.Outcome != record.OutcomeResponded || len(res.Warnings) != 1 ||
 			res.Warnings[0].Code != "kernel.not-compared" {
 			t.Errorf("%s: %+v, %t, %v", id, res, ok, err)
+		}
+	}
+}
+
+// TestReservedIDs checks that only a flow and a schedule use the ids of their inputs. Otherwise an agent could take the
+// call of a step or of a planned time away. The test fails if the kernel answers such an input of another front end.
+func TestReservedIDs(t *testing.T) {
+	r := openRunner(t)
+	c := converse(t, r, "", "", "")
+	reserved := map[event.InputID][]string{
+		"flow:review/first":                 {"run", "chat", "send", "web", "acp", "telegram", "schedule", ""},
+		"schedule:day@2026-11-27T08:00:00Z": {"chat", "send", "web", "acp", "telegram", "flow", ""},
+	}
+	for id, sources := range reserved {
+		for _, source := range sources {
+			in := Turn{Input: Input{ID: id, Text: "@say x", Source: source}, Permissions: policy.ModeDeny}
+			var invalid *InputError
+			if _, err := c.Run(t.Context(), in); !errors.As(err, &invalid) {
+				t.Errorf("%s from %q in a conversation: %v", id, source, err)
+			}
+			if _, err := r.Run(t.Context(), in); !errors.As(err, &invalid) {
+				t.Errorf("%s from %q: %v", id, source, err)
+			}
+		}
+	}
+	for _, in := range []Input{{ID: "flow:review/first", Source: "flow"}, {ID: "schedule:day@x", Source: "schedule"},
+		{ID: "schedule:night@x", Source: "run"}, {ID: "flows", Source: "web"}, {ID: "x/flow:y", Source: "web"}} {
+		in.Text = "@say x"
+		res, err := c.Run(t.Context(), Turn{Input: in, Permissions: policy.ModeDeny})
+		if err != nil || res.Text != "x" {
+			t.Errorf("%s from %q: %+v, %v", in.ID, in.Source, res, err)
 		}
 	}
 }

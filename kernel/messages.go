@@ -17,6 +17,8 @@ var (
 	inputDiffers = message.New("kernel.input-differs",
 		"the input %s was called before with another text or other attachments: sha256 %s is recorded, %s was "+
 			"given")
+	inputReserved = message.New("kernel.input-reserved",
+		"the input id %s belongs to a flow or a schedule: give the input another id")
 	intentsLost = message.New("kernel.intents-lost",
 		"the event log no longer contains the calls of %s, which were made before; their outcome counts as "+
 			"unknown")

@@ -53,6 +53,9 @@ type agentSource interface {
 // answerInput answers one input, with any kind of agent. The circled numbers are the durable points in ARCHITECTURE.md,
 // section 2. recordAnswer and failEarly record the outcome.
 func (r *Runner) answerInput(ctx context.Context, t *Turn, source agentSource) (record.Result, error) {
+	if err := t.Input.CheckID(); err != nil {
+		return record.Result{}, err
+	}
 	// An id is called at most once, so a repeated input gets the recorded result.
 	if t.Input.ID == "" {
 		t.Input.ID = event.InputID(uuid.Must(uuid.NewV7()).String())

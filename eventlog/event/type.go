@@ -4,8 +4,12 @@ package event
 // runs of flows. A flow is a graph of calls and questions in a file.
 const Flows InteractionID = "flow"
 
-// FlowPrefix begins the RunID of every flow run. No other run has it.
-const FlowPrefix = "flow:"
+// FlowPrefix begins the RunID of every flow run and the InputID of every step. No other run or input has it.
+// SchedulePrefix begins the InputID of every input of a schedule, and the id of every flow run of a schedule.
+const (
+	FlowPrefix     = "flow:"
+	SchedulePrefix = "schedule:"
+)
 
 // Type names the kind of an event. Readers of the log rely on the names, so the names never change. The rows of
 // [Known] say when Perlica writes each type.

@@ -120,11 +120,7 @@ func (l limit) period(now time.Time, c Call) span {
 	return span{Key: from.UTC().Format(time.RFC3339), From: from, Until: until}
 }
 
-// An input that a flow made has the id flow:RUN/STEP. The id of a flow run that a schedule began is schedule:ID@TIME,
-// as is the id of an input that the schedule made.
-const schedulePrefix = "schedule:"
-
-// flowRunOf returns the id of the flow run that made the input, or "".
+// flowRunOf returns the id of the flow run that made the input, or "". Such an input has the id flow:RUN/STEP.
 func flowRunOf(id event.InputID) string {
 	rest, ok := strings.CutPrefix(string(id), event.FlowPrefix)
 	if !ok {
@@ -134,9 +130,10 @@ func flowRunOf(id event.InputID) string {
 	return run
 }
 
-// scheduleOf returns the id of the schedule that made the input or its flow run, or "".
+// scheduleOf returns the id of the schedule that made the input or its flow run, or "". Such an input or flow run has
+// the id schedule:ID@TIME.
 func scheduleOf(id event.InputID) string {
-	rest, ok := strings.CutPrefix(strings.TrimPrefix(string(id), event.FlowPrefix), schedulePrefix)
+	rest, ok := strings.CutPrefix(strings.TrimPrefix(string(id), event.FlowPrefix), event.SchedulePrefix)
 	if !ok {
 		return ""
 	}

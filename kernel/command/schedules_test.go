@@ -16,8 +16,9 @@ import (
 func TestSchedules(t *testing.T) {
 	h := newHost(t)
 	p := &project.Project{Config: h.Agents.Config, Workspace: h.Workspace}
+	load := func() (*project.Project, error) { return p, nil }
 	now := func() time.Time { return time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC) }
-	h.Schedules = schedule.Slash(h.Runner.Log(), p, now)
+	h.Schedules = schedule.Slash(h.Runner.Log(), load, now)
 	h.says(t, map[string]string{"/schedules": "no schedule is configured"})
 	p.Config.Schedules = []config.Schedule{
 		{ID: "morning", Cron: "0 8 * * *", Timezone: "Europe/Berlin", Text: "hello"},
@@ -54,6 +55,12 @@ func TestSchedules(t *testing.T) {
 		t.Errorf("%q", out.Text)
 	}
 	h.Say = nil
+	changed := *p.Config // a person changed the file
+	changed.Schedules = changed.Schedules[:1]
+	p = &project.Project{Config: &changed, Workspace: h.Workspace}
+	if out := h.does(t, "/schedules"); out.Text != "- `morning`: paused\n" {
+		t.Errorf("after a change of the configuration: %q", out.Text)
+	}
 	if out := h.does(t, "/schedules resume morning"); !strings.HasPrefix(next, out.Text) {
 		t.Errorf("%q", out.Text)
 	}

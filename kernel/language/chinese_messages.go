@@ -198,6 +198,7 @@ func chineseMessages() map[message.Code]string {
 		"kernel.form-approval":       "智能体用表单请求批准，而规则不能回答表单",
 		"kernel.form-declined":       "Perlica 拒绝了智能体的一个表单：%s",
 		"kernel.freed":               "未经询问就运行了，因为先前回答过“始终允许”",
+		"kernel.input-reserved":      "输入标识 %s 属于流程或计划任务：请换一个标识",
 		"kernel.input-differs":       "输入 %s 先前以不同的文字或附件调用过：记录的“sha256”为 %s，现在给出的是 %s",
 		"kernel.input-running":       "这条输入正在调用中",
 		"kernel.intents-lost":        "事件日志里不再有先前对 %s 的调用；其结果视为未知",

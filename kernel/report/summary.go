@@ -285,7 +285,7 @@ var summaries = map[event.Type]summarized{
 		return fmt.Sprintf("%s counts from %s: %s", p.Schedule, moment(p.From), scheduleWhy[p.Why])
 	}),
 	event.SchedulePlanned: summary(func(p fact.SchedulePlanned) string { return p.Schedule + " at " + moment(p.Time) }),
-	event.ScheduleMissed: {nil, missedSummary},
+	event.ScheduleMissed:  {nil, missedSummary},
 	event.SchedulePaused:  summary(func(p fact.SchedulePaused) string { return p.Schedule + ", by " + p.By }),
 	event.ScheduleResumed: summary(func(p fact.ScheduleResumed) string { return p.Schedule + ", by " + p.By }),
 

@@ -41,7 +41,7 @@ func FlowFiles(p *project.Project) (list []program.File, err error) {
 			}
 			continue
 		}
-		for _, file := range filesOf(p, f) {
+		for _, file := range filesOf(p.Programs(), f) {
 			if !slices.Contains(list, file) {
 				list = append(list, file)
 			}
@@ -59,8 +59,7 @@ func flowPath(p *project.Project, name string) string {
 }
 
 // filesOf returns the files of a flow, in the order of their paths.
-func filesOf(p *project.Project, f *flow.Flow) (list []program.File) {
-	store := p.Programs()
+func filesOf(store *program.Store, f *flow.Flow) (list []program.File) {
 	for path, digest := range f.Files {
 		list = append(list, store.FileOf(path, digest))
 	}
@@ -68,14 +67,24 @@ func filesOf(p *project.Project, f *flow.Flow) (list []program.File) {
 	return list
 }
 
-// loadFlow reads the flow of a schedule. The error says which file is not trusted. If an environment variable trusts
-// the project, it also trusts the present bytes of the flow.
-func loadFlow(p *project.Project, name string) (*flow.Flow, error) {
-	f, err := flow.Load(flowPath(p, name))
-	if err != nil || p.Config.Project.Once {
-		return f, err
+// trustedFiles returns the store that knows the trusted bytes of flows. If an environment variable trusts the project,
+// it trusts the bytes that the flows have now.
+func trustedFiles(p *project.Project) *program.Store {
+	store := p.Programs()
+	if p.Config.Project.Once {
+		files, _ := FlowFiles(p) // if a flow cannot be read, its flow run reports the error
+		store.Pin(files)
 	}
-	for _, file := range filesOf(p, f) {
+	return store
+}
+
+// loadFlow reads the flow of a schedule. The error says which file is not trusted.
+func (w Work) loadFlow(p *project.Project, name string) (*flow.Flow, error) {
+	f, err := flow.Load(flowPath(p, name))
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range filesOf(w.trusted, f) {
 		if !file.Trusted {
 			return nil, errUntrusted.With(file.Path, "perlica config trust")
 		}
@@ -94,8 +103,8 @@ func (w Work) runFlow(hard, soft context.Context, c Call) error {
 		return nil
 	default:
 		if lock, lerr := filelock.Acquire(filelock.Run(w.locks, string(flow.RunID(string(c.Input))))); lerr == nil {
-			err = errors.Join(err, flow.CloseQuestions(context.WithoutCancel(hard), w.Runner.Log(), w.Runner.Questions(),
-				string(c.Input)))
+			r := w.Runner
+			err = errors.Join(err, flow.CloseQuestions(context.WithoutCancel(hard), r.Log(), r.Questions(), string(c.Input)))
 			lock.Release()
 		}
 		w.Answered(c, record.Result{}, err)
@@ -117,7 +126,7 @@ func (w Work) driveFlow(hard, soft context.Context, c Call) (*flow.State, error)
 	if err != nil {
 		return nil, err
 	}
-	f, err := loadFlow(p, c.Flow)
+	f, err := w.loadFlow(p, c.Flow)
 	if err != nil {
 		return nil, err
 	}

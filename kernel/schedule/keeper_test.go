@@ -594,18 +594,24 @@ func TestFlowStuck(t *testing.T) {
 	})
 }
 
-// TestFlowRefused checks that a refused flow run is not tried again, and that the next time makes a new one.
+// TestFlowRefused checks that a refused flow run is not tried again, and that the next time makes a new one. After a
+// flow run has begun, the record says that it stopped. It fails if the record says that nothing was sent.
 func TestFlowRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, flowTable("a"))
 		defer w.close()
 		k := w.keeper()
 		answer := w.flowAnswer(func(context.Context, Call) bool { return false })
-		k.Answer = func(ctx context.Context, c Call) error { return errors.Join(answer(ctx, c), errors.New("no budget")) }
+		k.Answer = func(ctx context.Context, c Call) error {
+			if c.Time.Hour() == 1 {
+				return errors.New("no file")
+			}
+			return errors.Join(answer(ctx, c), errors.New("no budget"))
+		}
 		w.during(func() { time.Sleep(2*time.Hour + time.Minute) }, k)
-		w.want([]string{"01T01:00 false at 01T01:00", "01T02:00 false at 01T02:00"}, []string{"a started 01T00:00 new",
+		w.want([]string{"01T02:00 false at 01T02:00"}, []string{"a started 01T00:00 new",
 			"a planned 01T01:00 ", "a missed 1 01T01:00 to 01T01:00 refused", "a planned 01T02:00 ",
-			"a missed 1 01T02:00 to 01T02:00 refused"})
+			"a missed 1 01T02:00 to 01T02:00 stopped"})
 	})
 }
 

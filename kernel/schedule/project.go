@@ -8,6 +8,7 @@ import (
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/flow"
+	"github.com/perlica/perlica/kernel/program"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/policy"
@@ -33,7 +34,8 @@ type Work struct {
 	// concurrently.
 	Driven func(c Call, s *flow.State)
 
-	locks string // the folder of the context's locks
+	locks   string         // the folder of the context's locks
+	trusted *program.Store // knows the trusted bytes of flows
 }
 
 // Keeper returns a Keeper for the project p. When hard ends, the agents are ended at once.
@@ -42,7 +44,7 @@ func (w Work) Keeper(hard context.Context, p *project.Project) (*Keeper, error) 
 	if err != nil {
 		return nil, err
 	}
-	w.locks = paths.Locks
+	w.locks, w.trusted = paths.Locks, trustedFiles(p)
 	return &Keeper{
 		Log: w.Runner.Log(), Locks: paths.Locks, Now: time.Now,
 		Schedules: func() ([]Schedule, error) {

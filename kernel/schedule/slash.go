@@ -10,12 +10,16 @@ import (
 	"github.com/perlica/perlica/kernel/project"
 )
 
-// Slash returns the function of the command /schedules in the project p. It pauses or resumes the schedule with this
-// id, if the parameter "verb" is "pause" or "resume". It returns a line for this schedule, or for all if the verb is
-// empty.
-func Slash(log *eventlog.Log, p *project.Project,
+// Slash returns the function of the command /schedules in the project that load returns. It calls load for each
+// command, so a changed configuration counts at once. It pauses or resumes the schedule with this id, if the parameter
+// "verb" is "pause" or "resume". It returns a line for this schedule, or for all if the verb is empty.
+func Slash(log *eventlog.Log, load func() (*project.Project, error),
 	now func() time.Time) func(ctx context.Context, verb, id, by string) ([]*message.Text, error) {
 	return func(ctx context.Context, verb, id, by string) ([]*message.Text, error) {
+		p, err := load()
+		if err != nil {
+			return nil, err
+		}
 		list, err := Of(p)
 		if err != nil {
 			return nil, err

@@ -49,7 +49,7 @@ func (s Schedule) Rule() string {
 
 // Input returns the id of the input of a planned time. It follows from the schedule's id and the time.
 func (s Schedule) Input(at time.Time) event.InputID {
-	return event.InputID("schedule:" + s.ID + "@" + at.UTC().Format(time.RFC3339Nano))
+	return event.InputID(event.SchedulePrefix + s.ID + "@" + at.UTC().Format(time.RFC3339Nano))
 }
 
 // After returns the first planned time after the time at. ok is false if no time follows.

@@ -85,7 +85,7 @@ func causeOf(e event.Event) (c cause, ok bool) {
 
 // bySchedule reports whether a schedule made the input, or the flow run of the input.
 func bySchedule(id event.InputID) bool {
-	return strings.HasPrefix(strings.TrimPrefix(string(id), event.FlowPrefix), "schedule:")
+	return strings.HasPrefix(strings.TrimPrefix(string(id), event.FlowPrefix), event.SchedulePrefix)
 }
 
 // flowCause adds the end of a flow run to its cause. A cancelled flow run makes no notification, because a person

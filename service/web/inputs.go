@@ -79,7 +79,7 @@ func (in *inputBodyJSON) checkFields() error {
 	case attached > maxAttached:
 		return tooLarge.problem(largeAttachments.With(maxAttached))
 	}
-	return nil
+	return kernel.Input{ID: event.InputID(in.ID), Source: source}.CheckID()
 }
 
 // fingerprint identifies the content of an input. Two inputs with one id and different fingerprints

@@ -255,7 +255,8 @@ func (c *chat) enterSession(s sessions.Session, name string) (err error) {
 		Flows: flow.Teller(c.p, c.r),
 	}
 	c.host.Cancel = c.cancelTurn
-	c.host.Schedules = schedule.Slash(c.r.Log(), c.p, time.Now)
+	c.host.Schedules = schedule.Slash(c.r.Log(), func() (*project.Project, error) { return c.a.Locate(c.f.ConfigFlags()) },
+		time.Now)
 	if c.workers != nil {
 		c.host.Team = c.workers
 	}

@@ -99,6 +99,9 @@ func (f Flags) Check() error {
 		strings.ContainsFunc(f.InputID, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return frame.UsageErrorf("--input-id is at most 200 bytes of UTF-8 without control characters")
 	}
+	if err := (kernel.Input{ID: event.InputID(f.InputID), Source: "run"}).CheckID(); err != nil {
+		return frame.ExitUsage.With(err)
+	}
 	if _, err := process.Environ(nil, f.Env); err != nil {
 		return frame.UsageErrorf("--env: %w", err)
 	}

@@ -142,6 +142,11 @@ func (a *app) run(cmd *cobra.Command, f runFlags, name string) error {
 	if _, err := file.Fill(inputs); err != nil {
 		return frame.ExitUsage.With(err)
 	}
+	if limit != "" && strings.HasPrefix(id, event.SchedulePrefix) {
+		if err := a.PersonOnly("a flow run of a schedule"); err != nil {
+			return err
+		}
+	}
 	ctx, stop := frame.CatchSignals(cmd.Context(), 0)
 	defer stop.Release()
 	say := dialog.NewPrinter(ctx, a.App, dialog.Flags{Format: "text", Quiet: f.Json}, stop)

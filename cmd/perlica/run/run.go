@@ -199,6 +199,11 @@ func (i *invocation) answerInput(ctx context.Context) (record.Result, error) {
 		if err := f.Refused(limit); err != nil {
 			return record.Result{}, err
 		}
+		if strings.HasPrefix(f.InputID, event.SchedulePrefix) {
+			if err := i.PersonOnly("an input of a schedule"); err != nil {
+				return record.Result{}, err
+			}
+		}
 		i.say.Note("warning: " + limit)
 	}
 	p.Config.Rules = append(p.Config.Rules, rules...)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/kernel/schedule"
 	"github.com/perlica/perlica/service"
 	"github.com/perlica/perlica/service/bot"
 )
@@ -137,12 +139,15 @@ func (a *app) openProject(ctx context.Context, f fact.ServedProject, name string
 	}
 	a.WarnExposed(f.Log)
 	log := slog.New(projectRows{home.Log.Handler(), name})
-	b, err = service.Open(ctx, bridgeOptions(a, p, runner, paths, home.Channels, log))
+	opt := bridgeOptions(a, p, runner, paths, home.Channels, log)
+	load := func() (*project.Project, error) { return a.findProject(f) }
+	opt.Host.Schedules = schedule.Slash(runner.Log(), load, time.Now)
+	b, err = service.Open(ctx, opt)
 	if err != nil {
 		return nil, nil, errors.Join(err, done())
 	}
 	notified := a.startNotifying(p, b)
-	kept := startSchedules(p, runner, func() (*project.Project, error) { return a.findProject(f) }, log)
+	kept := startSchedules(p, runner, load, log)
 	closeLog := done // keep the present function, because the result "done" is replaced below
 	return b, func() error { kept(); notified(); return closeLog() }, nil
 }

@@ -113,6 +113,8 @@ func (a *app) serveBridge(ctx context.Context, companion Companion) (err error) 
 	defer func() { err = errors.Join(err, closeChannels()) }()
 	view := newServiceView(a)
 	opt := bridgeOptions(a, p, runner, paths, list, view.log)
+	load := func() (*project.Project, error) { return a.Locate(nil) }
+	opt.Host.Schedules = schedule.Slash(runner.Log(), load, time.Now)
 	opt.Team = a.linkTeam(p)
 	if opt.Team != nil {
 		defer func() { err = errors.Join(err, opt.Team.Close()) }()
@@ -122,7 +124,7 @@ func (a *app) serveBridge(ctx context.Context, companion Companion) (err error) 
 		return err
 	}
 	defer a.startNotifying(p, r.home)()
-	defer startSchedules(p, runner, func() (*project.Project, error) { return a.Locate(nil) }, view.log)()
+	defer startSchedules(p, runner, load, view.log)()
 	r.whole = r.home
 	if ever {
 		all, reloads, done, err := a.openProjects(ctx, p, added, r.home, opt)
@@ -168,7 +170,7 @@ func bridgeOptions(a *app, p *project.Project, runner *kernel.Runner, paths conf
 			return p.Conversation(context.Background(), runner, id, provider)
 		}, Log: log,
 		Host: command.Host{Runner: runner, Agents: p.Resolver(), Workspace: p.Workspace, Dirs: p.Dirs,
-			Flows: flow.Teller(p, runner), Schedules: schedule.Slash(runner.Log(), p, time.Now)},
+			Flows: flow.Teller(p, runner)},
 	}
 }
 

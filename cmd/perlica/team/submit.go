@@ -19,6 +19,7 @@ import (
 
 	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/cmd/perlica/screen"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/strict"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
@@ -169,6 +170,9 @@ func draft(b []byte, dir, name string) (d team.Draft, err error) {
 		ID: l.ID, Text: l.Text, Project: l.Project, Provider: l.Provider, Labels: l.Labels, Permissions: l.Permissions,
 		Priority:  l.Priority,
 		NotBefore: l.NotBefore, Replaces: l.Replaces,
+	}
+	if err := (kernel.Input{ID: event.InputID(d.ID)}).CheckID(); err != nil {
+		return d, err
 	}
 	if d.Project == "" {
 		d.Project = name

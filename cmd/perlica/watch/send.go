@@ -83,6 +83,9 @@ func (a *app) sendInput(ctx context.Context, ref string, id event.InputID, text 
 		}
 		m.Attachments = append(m.Attachments, path)
 	}
+	if err := (kernel.Input{ID: id, Source: m.Source}).CheckID(); err != nil {
+		return frame.ExitUsage.With(err)
+	}
 	if id == "" {
 		id = event.InputID(uuid.Must(uuid.NewV7()).String())
 	}
