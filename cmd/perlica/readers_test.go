@@ -35,6 +35,7 @@ var logReaders = map[string][]string{
 	"perlica log prove":  {"log prove 3", "log prove QUESTION"},
 	"perlica log export": {"log export", "log export --format html", "log export --format otel",
 		"log export --format cloudevents", "log export --run RUN --format html"},
+	"perlica report":       {"report -o -", "report -o - --session work"},
 	"perlica session list": {"session list", "session list --all --json"},
 	"perlica session show": {"session show work", "session show work --json"},
 	"perlica session export": {"session export work", "session export work --format html",

@@ -13,6 +13,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/chat"
 	"github.com/perlica/perlica/cmd/perlica/config"
 	"github.com/perlica/perlica/cmd/perlica/doctor"
+	"github.com/perlica/perlica/cmd/perlica/export"
 	"github.com/perlica/perlica/cmd/perlica/flow"
 	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/cmd/perlica/hook"
@@ -209,8 +210,8 @@ var commands = map[string]func(*frame.App) *cobra.Command{
 	"hook": hook.Command, "init": config.InitCommand,
 	"log": log.Command, "notify": notify.Command, "pending": pending.Command, "phone": service.PhoneCommand,
 	"policy":   policy.Command,
-	"provider": provider.Command,
-	"run":      runCommand, "sandbox": sandbox.Command, "schedule": schedule.Command,
+	"provider": provider.Command, "report": export.ReportCommand,
+	"run": runCommand, "sandbox": sandbox.Command, "schedule": schedule.Command,
 	"send": watch.SendCommand, "service": serviceCommand,
 	"session": session.Command,
 	"version": versionCommand, "watch": watch.Command,

@@ -28,8 +28,8 @@ var ownCommands = []string{
 // ownReaders are the commands of Perlica that an agent may run. They only show something, or submit an input in a new
 // session.
 var ownReaders = []string{
-	"run", "exec", "watch", "doctor", "version", "completion", "help", "agent", "budget", "pending list", "pending ls",
-	"pending show", "pending", "config show", "config path", "config check", "config",
+	"run", "exec", "watch", "doctor", "report", "version", "completion", "help", "agent", "budget", "pending list",
+	"pending ls", "pending show", "pending", "config show", "config path", "config check", "config",
 	"policy check", "policy approvals list", "policy approvals ls", "policy approvals", "policy", "log list",
 	"log ls", "log tail", "log show", "log runs", "log search", "log verify", "log export", "log prove", "log stats",
 	"log key show", "log key", "log", "provider list", "provider ls", "provider show", "provider test", "provider",
