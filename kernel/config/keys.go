@@ -583,8 +583,8 @@ var table = []row{
 		store: func(t target, v any) { t.notify.When = v.([]string) }},
 	{name: "notify[].to", kind: text, required: true, example: `"desktop"`, check: checkTarget, secret: true,
 		loosens: always,
-		help: "The target: `desktop`, `contact:NAME`, `mailto:ADDRESS`, or an https address of ntfy, Slack, Discord or a " +
-			"webhook; see docs/notify.md.",
+		help: "The target: `desktop`, `push`, `contact:NAME`, `mailto:ADDRESS`, or an https address of ntfy, Slack, Discord " +
+			"or a webhook; see docs/notify.md.",
 		store: func(t target, v any) { t.notify.To = v.(string) }},
 	{name: "notify[].after", kind: duration, example: `"30s"`, loosens: always,
 		help: "The time for which a question must be open, or a turn must have run, before it causes a notification. " +

@@ -354,21 +354,19 @@ func checkHost(s string) string {
 
 // noTarget is the mistake of a text that is not a target of notifications. It does not repeat the text, because an
 // address may contain a secret.
-const noTarget = "is not a target: use desktop, contact:NAME, mailto:ADDRESS, https://HOST/PATH or ntfy+https://HOST/TOPIC"
+const noTarget = "is not a target: use desktop, push, contact:NAME, mailto:ADDRESS, https://HOST/PATH or " +
+	"ntfy+https://HOST/TOPIC"
 
 // checkTarget refuses a text that is not a target of notifications. It does not check whether a contact is paired,
 // because a contact is paired after the bridge has read the configuration.
 func checkTarget(s string) string {
 	kind, rest, _ := strings.Cut(s, ":")
 	switch kind {
-	case "desktop":
+	case "desktop", "push":
 		if rest == "" && kind == s {
 			return ""
 		}
 		return noTarget
-	case "push":
-		return "is not a target: 'perlica web' itself sends Web Push to its paired devices when a question waits; " +
-			"see docs/notify.md"
 	case "contact":
 		if strings.TrimSpace(rest) == "" {
 			return "names no contact: use contact:NAME; 'perlica service contacts' lists the names"

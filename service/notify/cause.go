@@ -130,6 +130,7 @@ func due(c cause, r config.Notify) (at time.Time, ok bool) {
 type ledger struct {
 	target string // the digest
 	rules  []config.Notify
+	since  time.Time // no earlier event makes a notification
 
 	head    event.Seq // all events up to head were read
 	begun   bool
@@ -210,7 +211,7 @@ func (l *ledger) apply(ctx context.Context, log *store.Reader, e event.Event) er
 		return nil
 	}
 	c, ok := causeOf(e)
-	if !ok {
+	if !ok || c.at.Before(l.since) {
 		return nil
 	}
 	if c.flow != "" {

@@ -232,7 +232,7 @@ func TestAddresses(t *testing.T) {
 	} {
 		w := newWorld(t, table("desktop", `secret_env = "SIGNING"`))
 		w.project.Config.Notify[0].To = to
-		targets, errs := Targets(w.project, Options{})
+		targets, errs := Targets(t.Context(), w.project, Options{})
 		if len(errs) > 0 || len(targets) != 1 || targets[0].Name != want {
 			t.Errorf("%s: got %v and %v, want %q", to, targets, errs, want)
 		}

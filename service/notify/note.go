@@ -30,7 +30,8 @@ type note struct {
 	Command string // the command that shows the cause
 	Lines   []string
 	Content string
-	URL     string // the page that shows the cause, or ""
+	Page    string // the part of the page that shows the cause, or ""
+	URL     string // the address of Page, or ""
 }
 
 // These are the sentences of notifications. The placeholder of a title is the name of the project.
@@ -104,7 +105,10 @@ func (t *teller) note(ctx context.Context, log *store.Reader, e *entry) (note, e
 	default:
 		n.Command = "perlica log show " + n.Run
 	}
-	n.URL = t.page(e.cause)
+	n.Page = t.page(e.cause)
+	if t.url != "" {
+		n.URL = strings.TrimSuffix(t.url, "/") + "/" + n.Page
+	}
 	if e.cause.Session != "" {
 		name, err := sessionName(ctx, log, e.cause.Session)
 		if err != nil {
@@ -132,15 +136,12 @@ func (t *teller) plain(kind, key string) note {
 	return note{Key: key, Kind: kind, Title: t.say.Say(titles[kind].With(name)), Project: name}
 }
 
-// page returns the address of the page that shows a cause, or "".
+// page returns the part of the page that shows a cause.
 func (t *teller) page(c cause) string {
-	switch {
-	case t.url == "":
-		return ""
-	case c.Run != "" && c.kinds[0] != question && c.flow == "" && !t.isTeam:
-		return strings.TrimSuffix(t.url, "/") + "/#/run/" + string(c.Run)
+	if c.Run != "" && c.kinds[0] != question && c.flow == "" && !t.isTeam {
+		return "#/run/" + string(c.Run)
 	}
-	return strings.TrimSuffix(t.url, "/") + "/#/now"
+	return "#/now"
 }
 
 // sessionName returns the name that a person gave to a session, or the beginning of its id.

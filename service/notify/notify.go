@@ -7,10 +7,12 @@
 // key of the notification. A notification has no words of the agent or of the user, unless the configuration asks for
 // the content. The content is redacted. Nothing waits for a notification, and nothing of a run depends on one.
 //
-// Start runs one goroutine for each target. Each owns its ledger, and stop joins them.
+// Start runs one goroutine for each target, and one for all browsers. Each owns its ledgers, and stop joins them. The
+// goroutine of the browsers delivers to them at the same time, and joins these deliveries.
 package notify
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -29,6 +31,7 @@ import (
 	"github.com/perlica/perlica/kernel/filelock"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/service/channel"
+	"github.com/perlica/perlica/service/web/push"
 )
 
 // Options are the means of a process to deliver notifications.
@@ -43,6 +46,8 @@ type Options struct {
 	Contact func(ctx context.Context, name, text string, sent event.Event) error
 	// Client makes the HTTP requests. Nil means a new client.
 	Client *http.Client
+	// Push is the transport of the messages to push services. If it is nil, only public addresses are reached.
+	Push http.RoundTripper
 }
 
 const (
@@ -92,7 +97,7 @@ func deliverAll(follow, send context.Context, p *project.Project, opt Options) {
 		return // the front end reports the same error about the same log
 	}
 	defer func() { _ = done() }() // an error loses nothing, because every event was synced
-	targets, errs := Targets(p, opt)
+	targets, errs := Targets(send, p, opt)
 	for _, err := range errs {
 		r.Trail().Warn("notify", "error", err.Error())
 	}
@@ -104,21 +109,38 @@ func deliverAll(follow, send context.Context, p *project.Project, opt Options) {
 	if err != nil {
 		return // cannot happen, because p.Open uses the same redactor
 	}
+	deliverTo := func(t Target) *delivery {
+		return &delivery{target: t, log: r.Log(), lock: filepath.Join(paths.Locks, "notify-"+t.Digest+".lock"),
+			ledger: ledger{target: t.Digest, rules: t.Rules, since: t.since}, now: time.Now, teller: teller}
+	}
 	var all sync.WaitGroup
 	for _, t := range targets {
-		if t.send == nil {
-			continue // another process delivers to this target
+		if t.send == nil || t.browser != "" {
+			continue // another process delivers to this target, or the goroutine of the browsers does
 		}
-		all.Go(func() {
-			d := delivery{target: t, log: r.Log(), lock: filepath.Join(paths.Locks, "notify-"+t.Digest+".lock"),
-				ledger: ledger{target: t.Digest, rules: t.Rules}, now: time.Now, trail: r.Trail(), teller: teller}
-			d.run(follow, send)
-		})
+		d := []*delivery{deliverTo(t)}
+		f := follower{name: t.Name, log: r.Log(), trail: r.Trail(),
+			present: func(context.Context) ([]*delivery, error) { return d, nil }}
+		all.Go(func() { f.run(follow, send) })
+	}
+	if len(browserRules(p)) > 0 {
+		b := subscribed{browsers: browsers{p, push.New(push.Options{Dir: p.Dirs.PushDir(), Transport: opt.Push})},
+			deliverTo: deliverTo, known: map[string]*delivery{}}
+		f := follower{name: toBrowsers, log: r.Log(), trail: r.Trail(), present: b.present}
+		all.Go(func() { f.run(follow, send) })
 	}
 	all.Wait()
 }
 
-// delivery delivers the notifications of a log to one target. One goroutine uses it.
+// follower follows a log and makes the deliveries of each moment. One goroutine uses it.
+type follower struct {
+	name    string // the target's name
+	log     *eventlog.Log
+	trail   *slog.Logger
+	present func(ctx context.Context) ([]*delivery, error)
+}
+
+// delivery delivers the notifications of a log to one target. One goroutine at a time uses it.
 type delivery struct {
 	target Target
 	log    *eventlog.Log
@@ -126,7 +148,6 @@ type delivery struct {
 	ledger ledger
 	teller *teller
 	now    func() time.Time
-	trail  *slog.Logger
 }
 
 // Test makes one attempt to deliver a note without a cause. It records nothing and returns the reply of the target.
@@ -141,36 +162,33 @@ func Test(ctx context.Context, p *project.Project, t Target) (reply string, err 
 }
 
 // run delivers until the context "follow" ends. It then delivers once more, for the last events.
-func (d *delivery) run(follow, send context.Context) {
+func (f *follower) run(follow, send context.Context) {
 	for {
-		err := d.followLog(follow, send)
+		err := f.followLog(follow, send)
 		if follow.Err() != nil {
-			if err := d.deliverDue(send); err != nil {
-				d.trail.Warn("notify", "target", d.target.Name, "error", err.Error())
+			if _, err := f.deliverDue(send); err != nil {
+				f.trail.Warn("notify", "target", f.name, "error", err.Error())
 			}
 			return
 		}
-		d.trail.Warn("notify", "target", d.target.Name, "error", err.Error())
+		f.trail.Warn("notify", "target", f.name, "error", err.Error())
 		if channel.Wait(follow, logPause) {
-			_ = d.log.Reopen(follow) // the next attempt reports the error
+			_ = f.log.Reopen(follow) // the next attempt reports the error
 		}
 	}
 }
 
 // followLog delivers until the context "follow" ends or the log fails. Its error is never nil.
-func (d *delivery) followLog(follow, send context.Context) error {
-	changes, err := d.log.Changes(follow)
+func (f *follower) followLog(follow, send context.Context) error {
+	changes, err := f.log.Changes(follow)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = changes.Close() }() // nothing was written
 	for {
-		if err := d.deliverDue(send); err != nil {
+		most, err := f.deliverDue(send)
+		if err != nil {
 			return err
-		}
-		most := time.Duration(0) // no limit
-		if next, ok := d.ledger.next(); ok {
-			most = max(next.due.Sub(d.now()), rest)
 		}
 		if _, err := changes.Wait(follow, most); err != nil {
 			return err
@@ -179,6 +197,28 @@ func (d *delivery) followLog(follow, send context.Context) error {
 			return follow.Err()
 		}
 	}
+}
+
+// deliverDue delivers the notifications that are due. It returns the time until the next one is due. 0 means that there
+// is no next one.
+func (f *follower) deliverDue(ctx context.Context) (most time.Duration, err error) {
+	deliveries, err := f.present(ctx)
+	if err != nil {
+		return 0, err
+	}
+	errs := make([]error, len(deliveries))
+	var all sync.WaitGroup
+	for i, d := range deliveries {
+		all.Go(func() { errs[i] = d.deliverDue(ctx) })
+	}
+	all.Wait()
+	for _, d := range deliveries {
+		if next, ok := d.ledger.next(); ok {
+			wait := max(next.due.Sub(d.now()), rest)
+			most = min(cmp.Or(most, wait), wait)
+		}
+	}
+	return most, errors.Join(errs...)
 }
 
 // deliverDue delivers the notifications that are due, unless another process holds the target's lock.

@@ -9,11 +9,13 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/service/channel"
+	"github.com/perlica/perlica/service/web/push"
 )
 
 // Target is a place for notifications. Several tables of the configuration may name it.
@@ -29,6 +31,10 @@ type Target struct {
 
 	// Contact is the name of the contact that the target is, or "".
 	Contact string
+	// browser is the id of the device that the target is, or "".
+	browser string
+	// since is the time from which events count. Zero means that all count.
+	since time.Time
 	// Rules are the tables that name the target.
 	Rules []config.Notify
 
@@ -40,8 +46,11 @@ type Target struct {
 }
 
 // Targets returns the targets of the project's configuration. The errors name the tables that cannot be used.
-func Targets(p *project.Project, opt Options) (list []Target, errs []error) {
+func Targets(ctx context.Context, p *project.Project, opt Options) (list []Target, errs []error) {
 	for _, r := range p.Config.Notify {
+		if r.To == toBrowsers {
+			continue
+		}
 		digest := digestOf(r.To)
 		if i := slices.IndexFunc(list, func(t Target) bool { return t.Digest == digest }); i >= 0 {
 			list[i].Rules = append(list[i].Rules, r)
@@ -55,7 +64,16 @@ func Targets(p *project.Project, opt Options) (list []Target, errs []error) {
 		t.Digest, t.Rules = digest, []config.Notify{r}
 		list = append(list, t)
 	}
-	return list, errs
+	rules := browserRules(p)
+	if len(rules) == 0 {
+		return list, errs
+	}
+	b := browsers{p, push.New(push.Options{Dir: p.Dirs.PushDir(), Transport: opt.Push})}
+	found, err := b.targets(ctx)
+	if err != nil {
+		errs = append(errs, fmt.Errorf("%s: %w", rules[0].Origin, err))
+	}
+	return append(list, found...), errs
 }
 
 // digestOf returns the digest of an address. An address may contain a secret.

@@ -110,7 +110,7 @@ func (w *world) ask(title string, commands ...string) event.InteractionID {
 // delivery returns the delivery to the only target of the configuration, with a clock that the test moves.
 func (w *world) delivery(opt Options, clock *time.Time) *delivery {
 	w.Helper()
-	targets, errs := Targets(w.project, opt)
+	targets, errs := Targets(w.Context(), w.project, opt)
 	if len(errs) > 0 || len(targets) != 1 {
 		w.Fatalf("targets %v, errors %v", targets, errs)
 	}
@@ -120,8 +120,7 @@ func (w *world) delivery(opt Options, clock *time.Time) *delivery {
 	}
 	t := targets[0]
 	return &delivery{target: t, log: w.r.Log(), lock: filepath.Join(w.TempDir(), "lock"),
-		ledger: ledger{target: t.Digest, rules: t.Rules}, teller: teller, now: func() time.Time { return *clock },
-		trail: w.r.Trail()}
+		ledger: ledger{target: t.Digest, rules: t.Rules}, teller: teller, now: func() time.Time { return *clock }}
 }
 
 // deliver delivers the due notifications, and returns the events about notifications so far as one line.

@@ -196,6 +196,18 @@ func testPush(t *testing.T, b *browser) {
 	}
 	p.tap()
 	p.wait("location.hash === '#/now'")
+	note := `{"title":"A turn is finished in shop","body":"Session: <b>fixes</b>","tag":"one","page":"#/record"}`
+	for range 2 { // a repetition replaces its notification
+		p.deliver(note)
+	}
+	p.wait("navigator.serviceWorker.ready.then((r) => r.getNotifications({tag: 'one'})).then((all) => { window.told = " +
+		"all.map((n) => n.title + ': ' + n.body); }) && window.told && window.told.length")
+	want = []string{"A turn is finished in shop: Session: <b>fixes</b>"}
+	if told := js[[]string](p, "window.told"); !slices.Equal(told, want) {
+		t.Errorf("told are %q", told)
+	}
+	p.tap()
+	p.wait("location.hash.startsWith('#/record')")
 	p.visit("#/devices")
 	p.click("#push[aria-pressed=true]")
 	p.wait("document.querySelector('#push[aria-pressed=false]')")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/service/access"
+	"github.com/perlica/perlica/service/notify"
 	"github.com/perlica/perlica/service/team"
 	"github.com/perlica/perlica/service/web/push"
 )
@@ -206,7 +207,8 @@ func (s *Server) due(ctx context.Context, id string) (time.Duration, bool) {
 	return time.Until(until), !newest.IsZero()
 }
 
-// openQuestions returns the open questions of all readable logs and of a team's workers.
+// openQuestions returns the open questions of all readable logs and of a team's workers. It leaves out the questions of
+// a project whose notifications name the subscribed browsers, so that a question wakes a device once.
 func (s *Server) openQuestions(ctx context.Context) []pendingQuestion {
 	list, err := s.logs.list(ctx, place{})
 	if err != nil {
@@ -214,7 +216,13 @@ func (s *Server) openQuestions(ctx context.Context) []pendingQuestion {
 		return s.atWorkers.open()
 	}
 	of, _ := together(ctx, list, func(ctx context.Context, l *eventLog, log logReader) ([]pendingQuestion, error) {
-		return l.pending(ctx, log)
+		open, err := l.pending(ctx, log)
+		if len(open) > 0 && err == nil {
+			if p, perr := l.findProject(); perr == nil && notify.SendsQuestions(p) {
+				return nil, nil
+			}
+		}
+		return open, err
 	})
 	return append(slices.Concat(slices.Collect(maps.Values(of))...), s.atWorkers.open()...)
 }

@@ -71,7 +71,7 @@ func (a *app) list(ctx context.Context, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	targets, errs := notify.Targets(p, notify.Options{Terminal: a.Terminal()})
+	targets, errs := notify.Targets(ctx, p, notify.Options{Terminal: a.Terminal()})
 	targets, unpaired, err := a.checkContacts(ctx, p, targets)
 	if err != nil {
 		return err
@@ -215,7 +215,7 @@ func (a *app) test(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	targets, errs := notify.Targets(p, notify.Options{Terminal: a.Terminal()})
+	targets, errs := notify.Targets(ctx, p, notify.Options{Terminal: a.Terminal()})
 	targets, unpaired, err := a.checkContacts(ctx, p, targets)
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	webpush "github.com/SherClockHolmes/webpush-go"
 
@@ -125,6 +126,15 @@ func (s *Sender) Subscribed() (devices []string, err error) {
 		}
 	}
 	return devices, err
+}
+
+// Since returns the time at which the device was subscribed.
+func (s *Sender) Since(device string) (time.Time, error) {
+	info, err := os.Stat(s.file(device))
+	if err != nil {
+		return time.Time{}, err
+	}
+	return info.ModTime(), nil
 }
 
 func (s *Sender) subscription(device string) (Subscription, error) {

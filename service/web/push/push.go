@@ -1,10 +1,12 @@
-// Package push wakes devices by Web Push when a question waits (RFC 8030, 8188, 8291 and 8292).
+// Package push sends messages to devices by Web Push (RFC 8030, 8188, 8291 and 8292).
 //
-// A message says only that a question waits. It goes over https and only to public addresses. This also holds for the
-// results of name lookups and redirects. No caller waits for a message. One message for a device is sent at a time, and
-// all requests in the meantime become one further message. A failed message is not sent again. Subscriptions and the
-// key are files of the user's state. Each is replaced as a whole, and no log contains them. The package knows neither
-// questions nor requests.
+// A message goes over https and only to public addresses. This also holds for the results of name lookups and
+// redirects. Subscriptions and the key are files of the user's state. Each is replaced as a whole, and no log contains
+// them. The package knows neither questions nor requests.
+//
+// Send sends one message and returns the reply. Wake sends a message that says only that a question waits, and no
+// caller waits for it. Wake sends one message for a device at a time, and all requests in the meantime become one
+// further message. Neither sends a failed message again.
 //
 // Each device with a wanted message has one goroutine. Sender.over counts these goroutines, and
 // Close joins them.
@@ -14,7 +16,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
 	"net"
@@ -26,6 +27,8 @@ import (
 
 	"code.dny.dev/ssrf"
 	webpush "github.com/SherClockHolmes/webpush-go"
+
+	"github.com/perlica/perlica/service/channel"
 )
 
 // Options configures New.
@@ -44,8 +47,7 @@ type Options struct {
 	Transport http.RoundTripper
 }
 
-// Sender wakes devices. Its methods may be called from several goroutines. The caller must Close
-// it.
+// Sender sends messages to devices. Its methods may be called from several goroutines. A caller of Wake must Close it.
 type Sender struct {
 	opt    Options
 	client *http.Client
@@ -148,23 +150,26 @@ func (s *Sender) deliver(device string, l *delivery) {
 	}
 }
 
-// words is the whole text of a message. A newer message with the same topic replaces an undelivered one. contact is the
-// address that each message gives to the operators of the push service.
-const (
-	words   = "a question waits"
-	topic   = "question"
-	contact = "https://github.com/perlica/perlica"
-)
-
-// A statusError is an unsuccessful answer of a push service.
-type statusError struct{ Status int }
-
-func (e *statusError) Error() string {
-	return fmt.Sprintf("the push service answered %d %s", e.Status, http.StatusText(e.Status))
+// Message is a message to a device. Only the device can read its text.
+type Message struct {
+	Text []byte // at most MaxText bytes
+	// Topic is readable for the push service. A message replaces an undelivered one with the same topic.
+	Topic string
+	Kept  time.Duration // the time for which the push service keeps the message for a device without a network
+	// Urgent means that the message also wakes a device that saves power.
+	Urgent bool
 }
 
-// sendMessage sends one message if one is due. The address of a subscription is a secret, so an
-// error names only its host.
+// MaxText is the longest text of a message, in bytes.
+const MaxText = 3900
+
+// question is the message of Wake.
+var question = Message{Text: []byte("a question waits"), Topic: "question", Urgent: true}
+
+// contact is the address that each message gives to the operators of the push service.
+const contact = "https://github.com/perlica/perlica"
+
+// sendMessage sends one message if one is due.
 func (s *Sender) sendMessage(device string) (sent bool, err error) {
 	sub, err := s.subscription(device)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -173,48 +178,73 @@ func (s *Sender) sendMessage(device string) (sent bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	waits, due := time.Hour, true
+	m := question
+	m.Kept = time.Hour
 	if s.opt.Due != nil {
-		waits, due = s.opt.Due(s.ctx, device)
-	}
-	if !due {
-		return false, nil
+		kept, due := s.opt.Due(s.ctx, device)
+		if !due {
+			return false, nil
+		}
+		m.Kept = kept
 	}
 	ctx, cancel := context.WithTimeout(s.ctx, patience)
 	defer cancel()
-	err = s.postMessage(ctx, sub, waits)
-	var status *statusError
-	if errors.As(err, &status) && (status.Status == http.StatusNotFound || status.Status == http.StatusGone) {
-		err = errors.Join(err, s.gone(device, sub))
+	_, err = s.post(ctx, device, sub, m)
+	return true, err
+}
+
+// Send sends one message to a subscribed device, and returns the reply of its push service. Its errors have the kinds
+// of channel.Channel. A device without a subscription is refused. Send removes a subscription that its push service
+// does not know any longer.
+func (s *Sender) Send(ctx context.Context, device string, m Message) (reply string, err error) {
+	sub, err := s.subscription(device)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", &channel.RejectedError{Why: "the device is not subscribed any longer"}
+	}
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", channel.ErrNotSent, err)
+	}
+	return s.post(ctx, device, sub, m)
+}
+
+// post makes the one request of a message. The address of a subscription is a secret, so the reply and the error name
+// only its host, and not the body of the answer.
+func (s *Sender) post(ctx context.Context, device string, sub Subscription, m Message) (reply string, err error) {
+	private, public, err := s.keys()
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", channel.ErrNotSent, err)
+	}
+	urgency := webpush.UrgencyNormal
+	if m.Urgent {
+		urgency = webpush.UrgencyHigh
+	}
+	res, err := webpush.SendNotificationWithContext(ctx, m.Text, &webpush.Subscription{
+		Endpoint: sub.Endpoint, Keys: webpush.Keys{P256dh: sub.Keys.P256dh, Auth: sub.Keys.Auth},
+	}, &webpush.Options{
+		HTTPClient: once{s.client}, Subscriber: contact, Topic: m.Topic, Urgency: urgency,
+		TTL: int(min(max(m.Kept, time.Minute), 24*time.Hour).Seconds()), VAPIDPrivateKey: private, VAPIDPublicKey: public,
+	})
+	if err == nil {
+		_ = res.Body.Close() // the status alone is the result
+		reply = res.Status
+		err = channel.Judge(res, []byte(http.StatusText(res.StatusCode)), rateLimitPause)
+		if res.StatusCode == http.StatusNotFound || res.StatusCode == http.StatusGone {
+			err = errors.Join(err, s.gone(device, sub))
+		}
 	}
 	if u, perr := url.Parse(sub.Endpoint); err != nil && perr == nil {
 		err = fmt.Errorf("%s: %w", u.Host, err)
 	}
-	return true, err
+	return reply, err
 }
 
-// postMessage makes the one request of a message.
-func (s *Sender) postMessage(ctx context.Context, sub Subscription, waits time.Duration) error {
-	private, public, err := s.keys()
-	if err != nil {
-		return err
-	}
-	res, err := webpush.SendNotificationWithContext(ctx, []byte(words), &webpush.Subscription{
-		Endpoint: sub.Endpoint, Keys: webpush.Keys{P256dh: sub.Keys.P256dh, Auth: sub.Keys.Auth},
-	}, &webpush.Options{
-		HTTPClient: s.client, Subscriber: contact, Topic: topic, Urgency: webpush.UrgencyHigh,
-		TTL: int(min(max(waits, time.Minute), 24*time.Hour).Seconds()), VAPIDPrivateKey: private, VAPIDPublicKey: public,
-	})
-	if with := (*url.Error)(nil); errors.As(err, &with) {
-		return with.Err // without the address
-	}
-	if err != nil {
-		return err
-	}
-	_, _ = io.CopyN(io.Discard, res.Body, 4<<10) // reading the rest lets the next message reuse the connection
-	_ = res.Body.Close()
-	if res.StatusCode < 200 || res.StatusCode > 299 {
-		return &statusError{res.StatusCode}
-	}
-	return nil
+// rateLimitPause is the pause if a push service asks for one and names no time.
+const rateLimitPause = 30 * time.Second
+
+// once makes a request that net/http cannot repeat. Its errors have the kinds of channel.Channel.
+type once struct{ client *http.Client }
+
+func (o once) Do(req *http.Request) (*http.Response, error) {
+	req.GetBody, req.Close = nil, true
+	return channel.Do(o.client, req)
 }

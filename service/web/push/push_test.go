@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -17,6 +18,7 @@ import (
 
 	"code.dny.dev/ssrf"
 
+	"github.com/perlica/perlica/service/channel"
 	"github.com/perlica/perlica/service/web/push"
 	"github.com/perlica/perlica/service/web/push/pushtest"
 )
@@ -206,8 +208,9 @@ func TestGone(t *testing.T) {
 		sub := service.Subscribe()
 		check(t, s.Subscribe("phone", sub))
 		s.Wake("phone")
-		text := tr.has(t, "the push service answered")
-		if !strings.Contains(text, pushtest.Host+": the push service") || strings.Contains(text, "/send/") {
+		text := tr.has(t, pushtest.Host+": the ")
+		if !strings.Contains(text, strconv.Itoa(status)) && status != http.StatusTooManyRequests ||
+			strings.Contains(text, "/send/") {
 			t.Errorf("%d: the trail: %s", status, text)
 		}
 		s.Close()
@@ -217,6 +220,39 @@ func TestGone(t *testing.T) {
 		if n := len(asked); n != 1 {
 			t.Errorf("%d: %d requests: neither a redirect is followed nor anything sent again", status, n)
 		}
+	}
+}
+
+// TestSend checks the reply of a message and the kinds of its errors. A refused message is sent once, and the error does
+// not have the address. A device without a subscription gets nothing.
+func TestSend(t *testing.T) {
+	s, service, _, _ := world(t)
+	status := make(chan int, 1)
+	service.Answer = func(*http.Request) int { return <-status }
+	check(t, s.Subscribe("phone", service.Subscribe()))
+	text := strings.Repeat("x", push.MaxText)
+	send := func(answer int) (string, error) {
+		status <- answer
+		return s.Send(t.Context(), "phone", push.Message{Text: []byte(text), Topic: "one", Kept: time.Hour})
+	}
+	reply, err := send(0)
+	if got := next(t, service); err != nil || reply != "201 Created" || got.Text != text || got.Topic != "one" ||
+		got.Urgency != "normal" || got.TTL != "3600" {
+		t.Errorf("%q, %v, %d bytes, %q %q %q", reply, err, len(got.Text), got.Topic, got.Urgency, got.TTL)
+	}
+	limit, refused := (*channel.RateLimitError)(nil), (*channel.RejectedError)(nil)
+	if _, err = send(429); !errors.As(err, &limit) {
+		t.Errorf("429 is %v", err)
+	}
+	if _, err = send(500); err == nil || errors.Is(err, channel.ErrNotSent) || errors.As(err, &refused) {
+		t.Errorf("500 is %v, and must be unknown", err)
+	}
+	if _, err = send(410); !errors.As(err, &refused) || strings.Contains(err.Error(), "/send/") {
+		t.Errorf("410 is %v", err)
+	}
+	refused = nil
+	if _, err = s.Send(t.Context(), "phone", push.Message{}); !errors.As(err, &refused) || len(status) > 0 {
+		t.Errorf("without a subscription: %v", err)
 	}
 }
 

@@ -27,19 +27,25 @@ async function fresh(file, request) {
 	}
 }
 
-// A push says only that a question waits. Each push shows a notification, and a tap on it opens the page.
-addEventListener('push', (e) => e.waitUntil(notify()));
-async function notify() {
-	const words = await (await caches.open(shell)).match('words');
-	await registration.showNotification('Perlica', {body: words ? await words.text() : '', tag: 'question', renotify: true, icon: 'icon-192.png'});
+// A push is the object of a notification, or says only that a question waits. Each push shows a notification, and a tap
+// on it opens the page.
+addEventListener('push', (e) => e.waitUntil(notify(e.data)));
+async function notify(data) {
+	const m = read(data);
+	const words = m.title ? '' : await (await caches.open(shell)).match('words');
+	await registration.showNotification(m.title || 'Perlica', {body: words ? await words.text() : m.body || '', tag: m.tag || 'question',
+		renotify: !m.tag, data: m.page || '#/now', icon: 'icon-192.png'});
+}
+function read(data) {
+	try { return data.json(); } catch { return {}; }
 }
 
 addEventListener('notificationclick', (e) => {
 	e.notification.close();
-	e.waitUntil(now());
+	e.waitUntil(open(e.notification.data));
 });
-async function now() {
-	const address = registration.scope + '#/now';
+async function open(place) {
+	const address = registration.scope + place;
 	const [page] = await clients.matchAll({type: 'window'});
 	if (!page) return clients.openWindow(address);
 	await page.navigate(address);

@@ -1,0 +1,174 @@
+package notify
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/perlica/perlica/kernel/config"
+	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/service/access"
+	"github.com/perlica/perlica/service/channel"
+	"github.com/perlica/perlica/service/web/device"
+	"github.com/perlica/perlica/service/web/push"
+)
+
+// toBrowsers is the target of a table that names the browsers that subscribed on the page of 'perlica web'. Each of them
+// is a target of its own.
+const toBrowsers = "push"
+
+// browserRules returns the tables that name the subscribed browsers.
+func browserRules(p *project.Project) (rules []config.Notify) {
+	for _, r := range p.Config.Notify {
+		if r.To == toBrowsers {
+			rules = append(rules, r)
+		}
+	}
+	return rules
+}
+
+// SendsQuestions reports whether the questions of the project make notifications for the subscribed browsers.
+func SendsQuestions(p *project.Project) bool {
+	return slices.ContainsFunc(browserRules(p), func(r config.Notify) bool { return slices.Contains(r.When, question) })
+}
+
+// browsers are the subscribed browsers of a user.
+type browsers struct {
+	p      *project.Project
+	sender *push.Sender
+}
+
+// targets returns a target for each subscribed browser that is still paired.
+func (b browsers) targets(ctx context.Context) (list []Target, err error) {
+	ids, err := b.sender.Subscribed()
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range ids {
+		dev, err := b.find(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		since, err := b.sender.Since(id)
+		if errors.Is(err, fs.ErrNotExist) || dev.ID == "" {
+			continue // it has just unsubscribed, or its pairing was revoked
+		}
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, Target{Name: "push " + oneLine(dev.Name, maxName), Digest: digestOf("push:" + id),
+			Rules: browserRules(b.p), browser: id, since: since,
+			send: func(ctx context.Context, n note) (string, error) { return b.send(ctx, id, n) }})
+	}
+	if len(list) == 0 {
+		list = append(list, Target{Name: toBrowsers, Digest: digestOf(toBrowsers), Rules: browserRules(b.p),
+			Elsewhere: "no browser is subscribed; see Device on the page of 'perlica web'"})
+	}
+	return list, nil
+}
+
+// find returns the paired device with this id that may answer questions. Without one, the device has no id.
+func (b browsers) find(ctx context.Context, id string) (device.Device, error) {
+	user, err := project.User(b.p.Dir, b.p.Environ, nil)
+	if err != nil {
+		return device.Device{}, err
+	}
+	log, _, err := user.OpenReader(ctx)
+	if errors.Is(err, fs.ErrNotExist) {
+		return device.Device{}, nil
+	}
+	if err != nil {
+		return device.Device{}, err
+	}
+	list, err := device.List(ctx, log)
+	if err = errors.Join(err, log.Close()); err != nil {
+		return device.Device{}, err
+	}
+	for _, dev := range list {
+		if dev.ID == id && dev.Rights.Has(access.Approve) {
+			return dev, nil
+		}
+	}
+	return device.Device{}, nil
+}
+
+// send sends one message to a browser. It removes the subscription of a device that is not paired any longer.
+func (b browsers) send(ctx context.Context, id string, n note) (reply string, err error) {
+	dev, err := b.find(ctx, id)
+	switch {
+	case err != nil:
+		return "", errors.Join(channel.ErrNotSent, err)
+	case dev.ID == "":
+		return "", errors.Join(&channel.RejectedError{Why: "the browser is not paired any longer"}, b.sender.Unsubscribe(id))
+	}
+	// A topic has at most 32 characters. A repetition replaces its undelivered message.
+	topic := strings.ReplaceAll(n.Key, "-", "")
+	return b.sender.Send(ctx, id, push.Message{Text: pushBody(n), Topic: topic[:min(len(topic), 32)], Kept: maxAge,
+		Urgent: n.isUrgent()})
+}
+
+// pushMessage is the text of a message. The service worker of the page shows it.
+type pushMessage struct {
+	Title string `json:"title"`
+	Body  string `json:"body"`
+	Tag   string `json:"tag"`  // the same for each attempt
+	Page  string `json:"page"` // the part of the page that a tap opens
+}
+
+// pushBody returns the text of a message. It shortens the content until the text fits.
+func pushBody(n note) []byte {
+	for most := maxContent; ; most -= 50 {
+		n.Content = access.Cut(n.Content, max(most, 0))
+		var b bytes.Buffer
+		e := json.NewEncoder(&b)
+		e.SetEscapeHTML(false)
+		_ = e.Encode(pushMessage{n.Title, n.body(), n.Key, n.Page}) // texts have no errors
+		if b.Len() <= push.MaxText || most <= 0 {
+			return b.Bytes()
+		}
+	}
+}
+
+// subscribed makes the deliveries to the browsers that are subscribed at a moment.
+type subscribed struct {
+	browsers
+	deliverTo func(Target) *delivery
+	known     map[string]*delivery // by the id of the device
+}
+
+// present returns the deliveries to the subscribed browsers. It forgets the other ones, so that a browser that
+// subscribes again gets the events from then on.
+func (s *subscribed) present(ctx context.Context) (list []*delivery, err error) {
+	ids, err := s.sender.Subscribed()
+	if err != nil {
+		return nil, err
+	}
+	before := s.known
+	s.known = map[string]*delivery{}
+	for _, id := range ids {
+		s.known[id] = before[id]
+	}
+	if slices.ContainsFunc(ids, func(id string) bool { return s.known[id] == nil }) {
+		targets, err := s.targets(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range targets {
+			if t.browser != "" && s.known[t.browser] == nil {
+				s.known[t.browser] = s.deliverTo(t)
+			}
+		}
+	}
+	for _, id := range ids {
+		if d := s.known[id]; d != nil {
+			list = append(list, d)
+		} else if err := s.sender.Unsubscribe(id); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
