@@ -17,7 +17,7 @@ import (
 	"github.com/perlica/perlica/service/web/push"
 )
 
-// toBrowsers is the target of a table that names the browsers that subscribed on the page of 'perlica web'. Each of them
+// toBrowsers is the target of a table that names the subscribed browsers of the page of 'perlica web'. Each browser
 // is a target of its own.
 const toBrowsers = "push"
 
@@ -122,7 +122,9 @@ type pushMessage struct {
 // pushBody returns the text of a message. It shortens the content until the text fits.
 func pushBody(n note) []byte {
 	for most := maxContent; ; most -= 50 {
-		n.Content = access.Cut(n.Content, max(most, 0))
+		if r := []rune(n.Content); len(r) > most {
+			n.Content = string(r[:max(most, 0)]) + "…"
+		}
 		var b bytes.Buffer
 		e := json.NewEncoder(&b)
 		e.SetEscapeHTML(false)

@@ -287,7 +287,8 @@ func TestNoPlainPassword(t *testing.T) {
 	_ = c.Quit()
 	w := newWorld(t, table("mailto:me@example.org", "")+"[smtp]\nhost = \"mail.example.org\"\nfrom = \"p@x.example\"\n"+
 		"tls = \"none\"\n")
-	if _, errs := Targets(t.Context(), w.project, Options{}); len(errs) != 1 || !strings.Contains(fmt.Sprint(errs), "this machine alone") {
+	_, errs := Targets(t.Context(), w.project, Options{})
+	if len(errs) != 1 || !strings.Contains(fmt.Sprint(errs), "this machine alone") {
 		t.Errorf("errors %v", errs)
 	}
 }

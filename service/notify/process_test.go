@@ -15,12 +15,16 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/service/web/push/pushtest"
 	"github.com/perlica/perlica/service/webhook"
 )
 
 // childVar is the variable with the project's folder. A process with it delivers notifications until it is killed, or
 // until its standard input ends.
 const childVar = "PERLICA_NOTIFY_CHILD"
+
+// pushVar is the variable with the address of the push service.
+const pushVar = "PERLICA_NOTIFY_PUSH"
 
 func TestMain(m *testing.M) {
 	dir := os.Getenv(childVar)
@@ -32,7 +36,11 @@ func TestMain(m *testing.M) {
 		fmt.Println(err)
 		os.Exit(1)
 	}
-	stop := Start(p, Options{Version: "test"})
+	opt := Options{Version: "test"}
+	if address := os.Getenv(pushVar); address != "" {
+		opt.Push = pushtest.Transport(address)
+	}
+	stop := Start(p, opt)
 	fmt.Println("started")
 	_, _ = io.Copy(io.Discard, os.Stdin) // until the parent ends it
 	stop()

@@ -210,7 +210,7 @@ func (l *eventLog) openRunner(ctx context.Context) (*kernel.Runner, *project.Pro
 	if _, err := r.Recover(ctx); err != nil {
 		return nil, nil, errors.Join(err, done())
 	}
-	l.stopNotifying = notify.Start(p, notify.Options{Version: l.opt.Version})
+	l.stopNotifying = notify.Start(p, notify.Options{Version: l.opt.Version, Push: l.opt.Push})
 	l.project, l.runner, l.done = p, r, done
 	return r, p, nil
 }

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -88,6 +89,33 @@ func TestPush(t *testing.T) {
 	if n := len(service.Messages) + len(service.Wrong); n != 0 {
 		t.Errorf("%d messages more: the page that shows the question has none", n)
 	}
+}
+
+// TestPushOfNotifications checks that a question wakes a device once if a table of the project names the subscribed
+// browsers. The notification then replaces the other message.
+func TestPushOfNotifications(t *testing.T) {
+	t.Parallel()
+	service, option := withPush(t)
+	w := newWorld(t, 2, option, func(o *Options) { o.Environ = append(o.Environ, "PERLICA_TRUST_PROJECT=1") })
+	table := "[[notify]]\nwhen = [\"question\"]\nto = \"push\"\n"
+	check(t, os.WriteFile(filepath.Join(w.dirs[0], ".perlica_config", "config.toml"), []byte(table), 0o600))
+	w.do("POST", "/v1/push/subscribe", service.Subscribe()).want(200)
+	w.do("POST", "/v1/inputs", object{"project": w.dirs[0], "text": `@ask execute "Build it" command=make`}).want(202)
+	select {
+	case m := <-service.Messages:
+		if !strings.Contains(m.Text, `"title":"A question waits in project-0"`) {
+			t.Errorf("the message says %q", m.Text)
+		}
+	case err := <-service.Wrong:
+		t.Fatal(err)
+	case <-time.After(longest):
+		t.Fatal("no message")
+	}
+	if open := w.server.openQuestions(t.Context()); len(open) != 0 {
+		t.Errorf("the device is also woken for %+v", open)
+	}
+	w.do("POST", "/v1/inputs", object{"project": w.dirs[1], "text": `@ask execute "Build it" command=make`}).want(202)
+	woken(t, service)
 }
 
 // TestPushAfterRestart checks that a subscription survives the server and that a question of

@@ -223,8 +223,8 @@ func TestGone(t *testing.T) {
 	}
 }
 
-// TestSend checks the reply of a message and the kinds of its errors. A refused message is sent once, and the error does
-// not have the address. A device without a subscription gets nothing.
+// TestSend checks the reply of a message and the kinds of its errors. A refused message is sent once, and the error has
+// no address. A device without a subscription gets nothing.
 func TestSend(t *testing.T) {
 	s, service, _, _ := world(t)
 	status := make(chan int, 1)
