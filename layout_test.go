@@ -41,7 +41,7 @@ const maxFloors = 12
 // a package outside of both.
 var families = []string{
 	"cmd/perlica/acp", "cmd/perlica/chat", "cmd/perlica/config", "cmd/perlica/doctor", "cmd/perlica/flow",
-	"cmd/perlica/hook", "cmd/perlica/log", "cmd/perlica/notify", "cmd/perlica/pending",
+	"cmd/perlica/hook", "cmd/perlica/log", "cmd/perlica/notify", "cmd/perlica/origin", "cmd/perlica/pending",
 	"cmd/perlica/policy", "cmd/perlica/provider", "cmd/perlica/run",
 	"cmd/perlica/sandbox", "cmd/perlica/schedule",
 	"cmd/perlica/service",
@@ -76,7 +76,7 @@ var only = map[string][]string{
 	"github.com/spf13/cobra": {"cmd/perlica/acp", "cmd/perlica", "cmd/perlica/budget", "cmd/perlica/chat",
 		"cmd/perlica/frame",
 		"cmd/perlica/config", "cmd/perlica/dialog", "cmd/perlica/doctor", "cmd/perlica/export", "cmd/perlica/flow",
-		"cmd/perlica/hook", "cmd/perlica/log", "cmd/perlica/notify",
+		"cmd/perlica/hook", "cmd/perlica/log", "cmd/perlica/notify", "cmd/perlica/origin",
 		"cmd/perlica/pending", "cmd/perlica/policy", "cmd/perlica/provider", "cmd/perlica/run", "cmd/perlica/sandbox",
 		"cmd/perlica/schedule",
 		"cmd/perlica/service", "cmd/perlica/session", "cmd/perlica/team", "cmd/perlica/watch", "cmd/perlica/web"},

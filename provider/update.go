@@ -99,6 +99,7 @@ type ToolContent struct {
 	Path    string // the path of a diff
 	OldText string
 	NewText string
+	Change  string          // of a diff, from _meta: "add", "update" or "delete"; may be empty
 	Raw     json.RawMessage // a piece that is neither text nor a diff
 }
 
@@ -110,11 +111,16 @@ func (c *ToolContent) UnmarshalJSON(b []byte) error {
 		Path    string          `json:"path"`
 		OldText string          `json:"oldText"`
 		NewText string          `json:"newText"`
+		Meta    json.RawMessage `json:"_meta"`
 	}
 	if err := json.Unmarshal(b, &v); err != nil {
 		return err
 	}
 	*c = ToolContent{Type: v.Type, Path: v.Path, OldText: v.OldText, NewText: v.NewText}
+	var meta struct{ Kind string }
+	if v.Type == "diff" && json.Unmarshal(v.Meta, &meta) == nil {
+		c.Change = meta.Kind
+	}
 	var block struct{ Type, Text string }
 	if len(v.Content) > 0 && json.Unmarshal(v.Content, &block) == nil && block.Type == "text" {
 		c.Text = block.Text

@@ -45,6 +45,8 @@ var logReaders = map[string][]string{
 	"perlica policy approvals list": {"policy approvals list", "policy approvals list --json"},
 	"perlica service contacts":      {"service contacts", "service contacts --json"},
 	"perlica doctor":                {"doctor"},
+	"perlica changes":               {"changes", "changes --json", "changes --diff"},
+	"perlica blame":                 {"blame .perlica_config", "blame .perlica_config --json"},
 }
 
 // noLogReaders are reading commands that show no payload of the project's log, each with its reason.
@@ -178,7 +180,7 @@ func (w *world) recordedLog() (run, question string) {
 func (w *world) unview() {
 	w.t.Helper()
 	dir := filepath.Dir(logFile(w.project))
-	for _, view := range []string{"sessions.db", "approvals.db", "search.db", "../../service/service_bridge.db"} {
+	for _, view := range []string{"sessions.db", "approvals.db", "search.db", "changes.db", "../../service/service_bridge.db"} {
 		for _, suffix := range []string{"", "-wal", "-shm"} {
 			if err := os.Remove(filepath.Join(dir, view+suffix)); err != nil && !errors.Is(err, os.ErrNotExist) {
 				w.t.Fatal(err)

@@ -19,6 +19,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/hook"
 	"github.com/perlica/perlica/cmd/perlica/log"
 	"github.com/perlica/perlica/cmd/perlica/notify"
+	"github.com/perlica/perlica/cmd/perlica/origin"
 	"github.com/perlica/perlica/cmd/perlica/pending"
 	"github.com/perlica/perlica/cmd/perlica/policy"
 	"github.com/perlica/perlica/cmd/perlica/provider"
@@ -204,8 +205,8 @@ At a terminal, 'perlica' without a command starts the chat.`,
 
 // commands are the constructors of all commands below the root.
 var commands = map[string]func(*frame.App) *cobra.Command{
-	"acp": acp.Command, "agent": agentCommand, "budget": budget.Command, "cancel": watch.CancelCommand,
-	"chat":       chat.Command,
+	"acp": acp.Command, "agent": agentCommand, "blame": origin.BlameCommand, "budget": budget.Command,
+	"cancel": watch.CancelCommand, "changes": origin.ChangesCommand, "chat": chat.Command,
 	"completion": completionCommand, "config": config.Command, "doctor": doctorCommand, "flow": flow.Command,
 	"hook": hook.Command, "init": config.InitCommand,
 	"log": log.Command, "notify": notify.Command, "pending": pending.Command, "phone": service.PhoneCommand,

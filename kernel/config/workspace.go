@@ -189,12 +189,12 @@ func (w Workspace) SystemPromptFile() string { return filepath.Join(w.Dir(), "pr
 
 // ContextPaths has the paths of the files of one context.
 type ContextPaths struct {
-	Dir, EventLog, Sessions, Approvals, Search, Logs, Locks string
+	Dir, EventLog, Sessions, Approvals, Search, Changes, Logs, Locks string
 }
 
 // Views returns the files that are derived from the log. If one is deleted, Perlica builds it again.
 func (p ContextPaths) Views() []string {
-	return []string{p.Sessions, p.Approvals, filepath.Join(p.Dir, "search.db")}
+	return []string{p.Sessions, p.Approvals, filepath.Join(p.Dir, "search.db"), filepath.Join(p.Dir, "changes.db")}
 }
 
 // Context returns the paths of a context. If the name is not one path element, the error is a *ContextNameError.
@@ -204,8 +204,8 @@ func (w Workspace) Context(name string) (ContextPaths, error) {
 	}
 	dir := filepath.Join(w.Dir(), "contexts", name)
 	in := func(file string) string { return filepath.Join(dir, file) }
-	return ContextPaths{dir, in("eventlog.db"), in("sessions.db"), in("approvals.db"), in("search.db"), in("logs"),
-		in("locks")}, nil
+	return ContextPaths{dir, in("eventlog.db"), in("sessions.db"), in("approvals.db"), in("search.db"),
+		in("changes.db"), in("logs"), in("locks")}, nil
 }
 
 // ServicePaths has the paths of the messaging bridge's files.

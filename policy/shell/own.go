@@ -28,6 +28,7 @@ var ownCommands = []string{
 // ownReaders are the commands of Perlica that an agent may run. They only show something, or submit an input in a new
 // session.
 var ownReaders = []string{
+	"blame", "changes",
 	"run", "exec", "watch", "doctor", "report", "version", "completion", "help", "agent", "budget", "pending list",
 	"pending ls", "pending show", "pending", "config show", "config path", "config check", "config",
 	"policy check", "policy approvals list", "policy approvals ls", "policy approvals", "policy", "log list",

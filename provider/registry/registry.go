@@ -40,6 +40,21 @@ type Known struct {
 	Hosts []string
 	// Files are further files of its configuration, relative to the home. In a sandbox it may write to existing ones.
 	Files []string
+	// Writes are the forms of the inputs of its tools that write files. They count where a tool call has no diff.
+	Writes []Write
+	// Creates means that a diff without an old text is the content of a file that was missing or empty before.
+	Creates bool
+}
+
+// Write is the form of the input of a tool that writes files: the names of the input's members. A tool call has this
+// form if all named members except All are texts in the input, and Edits is a list.
+type Write struct {
+	Path     string
+	Text     string // the whole new content
+	Old, New string // a text and its replacement
+	All      string // true if every place is replaced
+	Edits    string // a list of objects with Old and New
+	Patch    string // a patch in the form of apply_patch, which names its files
 }
 
 // Model is the HTTP API of a model that is asked without an agent.
@@ -131,6 +146,7 @@ func (k Known) clone() Known {
 		k.Commands[i] = slices.Clone(c)
 	}
 	k.Env = slices.Clone(k.Env)
+	k.Writes = slices.Clone(k.Writes)
 	k.Folders, k.Files, k.Hosts = slices.Clone(k.Folders), slices.Clone(k.Files), slices.Clone(k.Hosts)
 	k.Asking.Env, k.Asking.Stricter = slices.Clone(k.Asking.Env), slices.Clone(k.Asking.Stricter)
 	return k
@@ -159,6 +175,11 @@ var known = []Known{
 		Asks:   "before actions that it considers dangerous; its own settings can allow more",
 		Note: "`claude-code-acp` is the adapter's former name. Needs Node 22. " +
 			"As root its own sandbox does not start in Perlica's.",
+		Writes: []Write{
+			{Path: "file_path", Text: "content"},
+			{Path: "file_path", Old: "old_string", New: "new_string", All: "replace_all"},
+			{Path: "file_path", Edits: "edits", Old: "old_string", New: "new_string", All: "replace_all"},
+		},
 	},
 	{
 		ID: "codex", Says: "@agentclientprotocol/codex-acp", Name: "Codex",
@@ -175,6 +196,7 @@ var known = []Known{
 		Asks:   "before edits and network access; in its own default mode `agent` a model reviews instead",
 		Note: "`workspace-write` asks only outside the working directory. Often stays when stdin closes. " +
 			"As root its own sandbox does not start in Perlica's.",
+		Writes: []Write{{Patch: "input"}, {Patch: "patch"}}, Creates: true,
 	},
 	{
 		ID: "gemini", Says: "gemini-cli", Name: "Gemini CLI", Website: "https://github.com/google-gemini/gemini-cli",
@@ -189,6 +211,10 @@ var known = []Known{
 		Asking: provider.Asking{Mode: "default", Stricter: []string{"plan"}},
 		Asks:   "before edits, and before commands that it does not consider harmless",
 		Note:   "older versions: `gemini --experimental-acp`",
+		Writes: []Write{
+			{Path: "file_path", Text: "content"}, {Path: "file_path", Old: "old_string", New: "new_string"},
+		},
+		Creates: true,
 	},
 	{
 		ID: "opencode", Says: "OpenCode", Name: "OpenCode", Website: "https://opencode.ai",
@@ -202,6 +228,12 @@ var known = []Known{
 		Asking: provider.Asking{Env: []string{`OPENCODE_PERMISSION={"edit":"ask","bash":"ask","webfetch":"ask"}`}},
 		Asks:   "before edits, commands and fetches; left alone it asks for nothing",
 		Note:   "The setting replaces the agent's own `permission` rules for these three, denials included.",
+		Writes: []Write{
+			{Path: "filePath", Text: "content"},
+			{Path: "filePath", Old: "oldString", New: "newString", All: "replaceAll"},
+			{Patch: "patchText"},
+		},
+		Creates: true,
 	},
 	{
 		ID: "qwen", Says: "qwen-code", Name: "Qwen Code", Website: "https://github.com/QwenLM/qwen-code",
@@ -213,6 +245,11 @@ var known = []Known{
 		Env:      []string{"OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL"},
 		Asking:   provider.Asking{Mode: "default", Stricter: []string{"plan"}},
 		Asks:     "before edits, and before commands that it does not consider harmless; left alone it edits unasked",
+		Writes: []Write{
+			{Path: "file_path", Text: "content"},
+			{Path: "file_path", Old: "old_string", New: "new_string", All: "replace_all"},
+		},
+		Creates: true,
 	},
 	{
 		ID: "copilot", Says: "Copilot", Name: "GitHub Copilot CLI", Website: "https://github.com/github/copilot-cli",
@@ -230,6 +267,10 @@ var known = []Known{
 		Asks:   "unless it was told otherwise",
 		Sums:   true,
 		Note:   "It reports the usage of its whole session so far. Totals count each token once.",
+		Writes: []Write{
+			{Path: "path", Text: "file_text"}, {Path: "path", Old: "old_str", New: "new_str"},
+		},
+		Creates: true,
 	},
 	{
 		ID: "goose", Name: "goose", Website: "https://block.github.io/goose/",
@@ -256,6 +297,7 @@ var known = []Known{
 		Asking: provider.Asking{Option: "auto_approve", Value: "off"},
 		Asks:   "before edits and commands",
 		Note:   "Starts a daemon outside its process group; Perlica ends it on Linux.",
+		Writes: []Write{{Patch: "input"}}, Creates: true,
 	},
 	{
 		ID: "auggie", Name: "Auggie", Website: "https://www.augmentcode.com/",
@@ -337,8 +379,9 @@ var known = []Known{
 			"ZAI_API_KEY", "KIMI_API_KEY", "MINIMAX_API_KEY", "FIREWORKS_API_KEY", "HF_TOKEN", "OPENCODE_API_KEY",
 			"PI_ACP_PI_COMMAND", "PI_ACP_ENABLE_EMBEDDED_CONTEXT", "PI_CODING_AGENT_DIR", "PI_CODING_AGENT_SESSION_DIR",
 			"PI_OFFLINE", "PI_SKIP_VERSION_CHECK", "PI_TELEMETRY"},
-		Asks: "never",
-		Note: "An adapter by a third party. With pi 0.73.1 it never opens a session.",
+		Asks:   "never",
+		Note:   "An adapter by a third party. With pi 0.73.1 it never opens a session.",
+		Writes: []Write{{Path: "path", Text: "content"}, {Path: "path", Old: "oldText", New: "newText"}},
 	},
 	{
 		ID: "amp", Name: "Amp", Website: "https://github.com/tao12345666333/amp-acp",
@@ -424,11 +467,11 @@ var known = []Known{
 	},
 	{
 		ID: "predictable", Name: "Predictable", Website: "",
-		Commands: [][]string{{Self, "agent", "predictable"}},
-		Install:  "built in",
-		Login:    "none",
-		Asks:     "when the prompt says so",
-		Note:     "Calls no model: the prompt is its script.",
-		Orderly:  true,
+		Commands: [][]string{{Self, "agent", "predictable"}}, Creates: true,
+		Install: "built in",
+		Login:   "none",
+		Asks:    "when the prompt says so",
+		Note:    "Calls no model: the prompt is its script.",
+		Orderly: true,
 	},
 }

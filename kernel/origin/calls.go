@@ -1,0 +1,257 @@
+package origin
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/provider"
+	"github.com/perlica/perlica/provider/registry"
+)
+
+// call is a tool call with everything that the record has about its changes of files.
+type call struct {
+	provider.ToolCall
+	source
+	end      event.Seq // the newest report
+	at       time.Time // of that report
+	decision Decision
+}
+
+// runReader collects the tool calls of one run.
+type runReader struct {
+	change  Change // what all changes of the run have in common
+	agent   string // id of the agent in the registry
+	dir     string
+	calls   map[string]*call
+	order   []*call
+	asked   map[string]*call // open requests by their ids
+	decided []fact.PolicyDecided
+}
+
+// read has the types of the events that a runReader needs.
+var read = []event.Type{
+	event.NotificationReceived, event.MessageReceived, event.SessionStarted, event.ReplySent, event.PolicyDecided,
+	event.PolicyUnasked,
+}
+
+// ofRun returns the recorded changes of a run, in the order in which their tool calls ended.
+func ofRun(ctx context.Context, log event.Reader, run event.RunID) ([]Change, error) {
+	r := runReader{calls: map[string]*call{}, asked: map[string]*call{}}
+	for e, err := range log.Events(ctx, event.Query{Run: run, Types: read}) {
+		if err != nil {
+			return nil, err
+		}
+		if e.Payload != nil {
+			r.addEvent(e)
+		}
+	}
+	if len(r.order) == 0 {
+		return nil, nil
+	}
+	if err := r.findAgent(ctx, log); err != nil {
+		return nil, err
+	}
+	return r.changes(), nil
+}
+
+func (r *runReader) addEvent(e event.Event) {
+	switch e.Type {
+	case event.NotificationReceived:
+		r.addFrame(e)
+	case event.MessageReceived:
+		if m, err := fact.Decode[fact.MessageReceived](e); err == nil {
+			r.change = Change{Run: e.Run, Session: e.Session, Input: e.Input, Text: beginning(m.Text), By: m.Sender}
+			r.dir, r.agent = m.Dir, cmp.Or(r.agent, m.Provider)
+		}
+	case event.SessionStarted:
+		if s, err := fact.Decode[fact.SessionStarted](e); err == nil {
+			r.introduce(s)
+		}
+	case event.PolicyDecided:
+		if d, err := fact.Decode[fact.PolicyDecided](e); err == nil {
+			r.decided = append(r.decided, d)
+		}
+	case event.ReplySent:
+		if s, err := fact.Decode[fact.ReplySent](e); err == nil {
+			r.addReply(s, e.Interaction)
+		}
+	case event.PolicyUnasked:
+		if u, err := fact.Decode[fact.UnaskedTool](e); err == nil && r.calls[u.ID] != nil {
+			r.calls[u.ID].decision = Decision{Kind: unasked, Why: u.Why, Question: u.FreedBy}
+		}
+	}
+}
+
+func (r *runReader) introduce(s fact.SessionStarted) {
+	if s.Agent == nil {
+		return
+	}
+	if k, ok := registry.Introduced(s.Agent.Name); ok {
+		r.agent = k.ID
+	}
+}
+
+// addFrame adds a report about a tool call, or a request for permission.
+func (r *runReader) addFrame(e event.Event) {
+	if !bytes.Contains(e.Payload, []byte(`"toolCallId"`)) {
+		return
+	}
+	if u, ok := provider.ParseUpdate(e.Payload, ""); ok {
+		if u.Tool != nil {
+			c := r.call(string(u.Tool.ID))
+			c.add(e, *u.Tool)
+			c.created = c.created || showsCreation(u)
+		}
+		return
+	}
+	if id, t, ok := provider.ParsePermission(e.Payload); ok {
+		c := r.call(string(t.ID))
+		t.Status = "" // The status of a request says nothing about the tool.
+		c.add(e, t)
+		r.asked[id] = c
+	}
+}
+
+func (r *runReader) call(id string) *call {
+	c := r.calls[id]
+	if c == nil {
+		c = &call{decision: Decision{Kind: unasked}}
+		r.calls[id], r.order = c, append(r.order, c)
+	}
+	return c
+}
+
+// add merges a report into the call. A report without diffs keeps the earlier diffs, because some agents replace
+// them with a sentence about the success.
+func (c *call) add(e event.Event, t provider.ToolCall) {
+	if slices.ContainsFunc(t.Content, func(c provider.ToolContent) bool { return c.Type == "diff" }) {
+		c.diff = e.Seq
+	} else {
+		t.Content = nil
+	}
+	if input := bytes.TrimSpace(t.RawInput); len(input) == 0 || string(input) == "{}" || string(input) == "null" {
+		t.RawInput = nil
+	} else {
+		c.args = e.Seq
+	}
+	c.Merge(t)
+	c.end, c.at = e.Seq, e.Time
+}
+
+// showsCreation reports whether an agent reports in its own form that the tool has made a new file.
+func showsCreation(u provider.Update) bool {
+	var report struct {
+		Meta struct {
+			Claude struct {
+				Response struct {
+					Type string `json:"type"`
+				} `json:"toolResponse"`
+			} `json:"claudeCode"`
+		} `json:"_meta"`
+		Output struct {
+			Metadata struct {
+				Exists *bool `json:"exists"`
+			} `json:"metadata"`
+		} `json:"rawOutput"`
+	}
+	_ = json.Unmarshal(u.Raw, &report) // a report of another form shows nothing
+	exists := report.Output.Metadata.Exists
+	return report.Meta.Claude.Response.Type == "create" || exists != nil && !*exists
+}
+
+// addReply adds Perlica's answer to a request.
+func (r *runReader) addReply(s fact.ReplySent, question event.InteractionID) {
+	c := r.asked[s.RequestID]
+	if c == nil {
+		return
+	}
+	delete(r.asked, s.RequestID)
+	switch {
+	case !strings.HasPrefix(s.Kind, "allow"):
+		if c.decision.Kind == unasked {
+			c.decision = Decision{Kind: refused, Who: s.By, Question: question}
+		}
+	case question != "":
+		c.decision = Decision{Kind: person, Who: s.By, Question: question}
+	default:
+		c.decision = r.decisionOf(c, s)
+	}
+}
+
+// decisionOf returns the recorded decision of the policy that led to a reply. The decision names no request. It has the
+// title of the tool call and the option of the reply.
+func (r *runReader) decisionOf(c *call, s fact.ReplySent) Decision {
+	for i, d := range slices.Backward(r.decided) {
+		if d.Option == s.Option && (d.Title == c.Title || i == len(r.decided)-1) {
+			r.decided = slices.Delete(r.decided, i, i+1)
+			return Decision{Kind: d.By, Why: d.Why}
+		}
+	}
+	return Decision{Kind: "policy"}
+}
+
+// findAgent looks for the agent's introduction in an earlier run, because an agent may serve several runs.
+func (r *runReader) findAgent(ctx context.Context, log event.Reader) error {
+	if _, ok := registry.Lookup(r.agent); ok || r.change.Session == "" {
+		return nil
+	}
+	q := event.Query{Session: r.change.Session, Types: []event.Type{event.SessionStarted}, Until: r.order[0].end}
+	started, ok, err := log.Last(ctx, q)
+	if err != nil || !ok {
+		return err
+	}
+	if s, err := fact.Decode[fact.SessionStarted](started); err == nil {
+		r.introduce(s)
+	}
+	return nil
+}
+
+// changes returns the changes of the calls that ran or may have run.
+func (r *runReader) changes() (list []Change) {
+	slices.SortStableFunc(r.order, func(a, b *call) int { return cmp.Compare(a.end, b.end) })
+	known, ok := registry.Lookup(r.agent)
+	waiting := slices.Collect(maps.Values(r.asked))
+	for _, c := range r.order {
+		done := c.Status == "completed"
+		if c.Status == "failed" || !done && (c.decision.Kind == refused || slices.Contains(waiting, c)) {
+			continue
+		}
+		change := r.change
+		change.At, change.Call, change.Perhaps, change.Decision = c.at, string(c.ID), !done, c.decision
+		change.source = c.source
+		change.dir = r.dir
+		if ok {
+			change.agent = known.ID
+		}
+		for i, e := range editsOf(known, r.dir, c.created, c.ToolCall) {
+			change.Path, change.Removes, change.Whole, change.nth = e.path, e.removes, e.whole, i
+			change.Added, change.Removed = countLines(e)
+			list = append(list, change)
+		}
+	}
+	return list
+}
+
+// maxText is the number of characters that a Change has of its input's text.
+const maxText = 60
+
+// beginning returns the first nonempty line of a text, cut to maxText characters.
+func beginning(text string) string {
+	for line := range strings.SplitSeq(text, "\n") {
+		if line = strings.TrimSpace(line); line != "" {
+			if r := []rune(line); len(r) > maxText {
+				return string(r[:maxText-1]) + "…"
+			}
+			return line
+		}
+	}
+	return ""
+}

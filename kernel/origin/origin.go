@@ -1,0 +1,68 @@
+// Package origin finds the run of each changed file and of each line of a file.
+//
+// The package promises that it never guesses. A line has an origin only if the recorded content of a tool call has the
+// line, and if the present file still has it at that place. Every other line is of unknown origin. The package only
+// reads: it starts no agent and no other program.
+package origin
+
+import (
+	"time"
+
+	"github.com/perlica/perlica/eventlog/event"
+)
+
+// Change is the recorded change of one file by a tool call.
+type Change struct {
+	Path    string          `json:"path"` // absolute
+	Run     event.RunID     `json:"run_id"`
+	Session event.SessionID `json:"session_id"`
+	Input   event.InputID   `json:"input_id"`
+	// Text is the beginning of the input's text.
+	Text string    `json:"input"`
+	By   string    `json:"sent_by"` // the sender of the input
+	At   time.Time `json:"at"`
+	Call string    `json:"tool_call_id"`
+	// Perhaps means that the record does not have the end of the tool call. The file may have been changed or not.
+	Perhaps bool `json:"perhaps"`
+	// Removes means that the tool call removes the file.
+	Removes bool `json:"removes,omitempty"`
+	// Whole means that the content before the change is not on record. Removed is then 0.
+	Whole    bool `json:"whole,omitempty"`
+	Added    int  `json:"added"`   // lines
+	Removed  int  `json:"removed"` // lines
+	Decision `json:"decision"`
+
+	source
+}
+
+// Decision says who allowed a change.
+type Decision struct {
+	// Kind is "person", "rule", "mode", "standing" or "program". It is "unasked" if nobody was asked, and "refused" if
+	// the tool ran although its question was refused.
+	Kind string `json:"kind"`
+	// Who is the name of the person.
+	Who string `json:"who,omitempty"`
+	// Question is the id of the question that the person answered.
+	Question event.InteractionID `json:"question_id,omitempty"`
+	// Why is the reason on record: the rule, or the reason why a change is reported as unasked.
+	Why string `json:"why,omitempty"`
+}
+
+// Unasked reports whether neither a person nor a rule allowed the change.
+func (d Decision) Unasked() bool { return d.Kind == unasked || d.Kind == refused }
+
+const (
+	person  = "person"
+	unasked = "unasked"
+	refused = "refused"
+)
+
+// source names the events with the content of a change.
+type source struct {
+	agent   string    // id of the agent in the registry; "" if the registry does not know it
+	dir     string    // the working directory of the run
+	diff    event.Seq // the report with the diffs; 0 if there is no such report
+	args    event.Seq // the report with the tool's input; 0 if there is no such report
+	nth     int       // the number of the change among the changes of its tool call
+	created bool      // true if the record shows that the file was missing before
+}
