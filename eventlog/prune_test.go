@@ -249,6 +249,55 @@ func TestPruneRefusesAnOpenRun(t *testing.T) {
 	}
 }
 
+// TestPruneKeepsQuestionsOfFlows checks that pruning keeps the questions of flow runs that go on, also after a retry of
+// an ended one, and that it removes those of ended flow runs. It fails if a retried flow run counts as ended.
+func TestPruneKeepsQuestionsOfFlows(t *testing.T) {
+	l, path := pruneLog(t)
+	begin := func(run string) {
+		refs := event.Refs{Run: event.RunID(event.FlowPrefix + run), Interaction: event.Flows}
+		appendAll(t, l, fact(event.FlowStarted, refs))
+	}
+	end := func(run string) {
+		refs := event.Refs{Run: event.RunID(event.FlowPrefix + run), Interaction: event.Flows}
+		appendAll(t, l, fact(event.FlowFinished, refs))
+	}
+	decide := func(run, key string) {
+		refs := event.Refs{Run: event.RunID(event.FlowPrefix + run),
+			Interaction: event.InteractionID(event.FlowPrefix + run + "/step" + key)}
+		appendAll(t, l, fact(event.FlowStepDecided, refs))
+	}
+	ask := func(run string) {
+		refs := event.Refs{Run: event.RunID(event.FlowPrefix + run), Interaction: event.InteractionID("question " + run)}
+		appendAll(t, l, event.NewFact(event.InteractionRequested, "perlica", refs, map[string]string{"text": string(secret(
+			run))}))
+	}
+	begin("waits")
+	ask("waits")
+	for _, run := range []string{"retried", "twice", "ended", "again"} {
+		begin(run)
+		decide(run, "")
+		end(run)
+	}
+	decide("retried", "/retry-1/asked")
+	ask("retried")
+	ask("ended")
+	decide("again", "/retry-1/asked")
+	decide("again", "/retry-1")
+	ask("again")
+	end("again")
+	decide("twice", "/retry-1/asked")
+	end("twice")
+	decide("twice", "/4-1a2b3c4d/retry-2/asked")
+	ask("twice")
+	if _, err := l.Prune(t.Context(), event.Pruning{Until: 1000}); err != nil {
+		t.Fatal(err)
+	}
+	if got := found(t, path, "[waits:", "[retried:", "[twice:", "[ended:", "[again:"); got != "[waits: [retried: [twice:" {
+		t.Errorf("the remaining questions are %q", got)
+	}
+	intact(t, &l.Reader)
+}
+
 // TestPruneFails checks that the log is intact after each fault, and that the same call then finishes the pruning.
 func TestPruneFails(t *testing.T) {
 	for _, tc := range []struct {

@@ -287,3 +287,32 @@ func BenchmarkShow(b *testing.B) {
 		}
 	}
 }
+
+// TestFileChangesDuringLoad checks that one load of a flow uses one version of each file, because a schedule trusts the
+// digest that Files has. The test fails if a later read with other bytes replaces the digest of an earlier read.
+func TestFileChangesDuringLoad(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	step := func(id, rest string) string { return "[[step]]\nid = '" + id + "'\n" + rest + "\n" }
+	schema := write("s.json", "{}")
+	inner := write("inner.toml", "name = 'inner'\n"+step("x", "text = 'x'\nschema = 's.json'"))
+	outer := write("outer.toml", "name = 'outer'\n"+step("a", "flow = 'inner.toml'")+step("b", "flow = 'inner.toml'")+
+		step("c", "text = 'x'\nschema = 's.json'"))
+	f, err := Load(outer)
+	if err != nil || len(f.Files) != 3 {
+		t.Fatalf("%+v, %v", f, err)
+	}
+	for _, path := range []string{outer, inner, schema} {
+		files := map[string]string{path: strings.Repeat("0", 64)} // an earlier read found other bytes
+		want := "the file " + path + " changed while Perlica read the flow"
+		if _, err := load(outer, 0, files); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package notify
 
 import (
 	"context"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -166,16 +167,25 @@ func (l *ledger) read(ctx context.Context, log *store.Reader, now time.Time) err
 			return err
 		}
 	}
-	for e, err := range log.Events(ctx, event.Query{After: l.head, Until: newest.Seq, Types: watched}) {
+	events := log.Events(ctx, event.Query{After: l.head, Until: newest.Seq, Types: watched})
+	if err := l.follow(ctx, log, events); err != nil {
+		return err
+	}
+	l.head, l.begun = newest.Seq, true
+	return nil
+}
+
+// follow applies events. After an error, a later call with the events after the head counts no event twice.
+func (l *ledger) follow(ctx context.Context, log *store.Reader, events iter.Seq2[event.Event, error]) error {
+	for e, err := range events {
 		if err != nil {
 			return err
 		}
 		if err := l.apply(ctx, log, e); err != nil {
 			return err
 		}
-		l.head, l.begun = e.Seq, true // after an error of a later event, this one does not count twice
+		l.head, l.begun = e.Seq, true
 	}
-	l.head, l.begun = newest.Seq, true
 	return nil
 }
 

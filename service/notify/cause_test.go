@@ -1,6 +1,7 @@
 package notify
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -130,6 +131,31 @@ func TestInnerFlow(t *testing.T) {
 	}
 	if !slices.Equal(got, []string{"review", "a/b"}) {
 		t.Errorf("notifications about %q", got)
+	}
+}
+
+// TestErrorDoublesNothing lets the log fail after its first event. The next read must not make the notification of that
+// event again. The test fails if the ledger sets its head only at the end.
+func TestErrorDoublesNothing(t *testing.T) {
+	w := newWorld(t, "")
+	turn := event.Refs{Run: "r", Input: "i"}
+	for range 2 {
+		w.add(event.Responded, turn, fact.Responded{})
+		turn = event.Refs{Run: "s", Input: "j"}
+	}
+	l := ledger{target: "t", rules: []config.Notify{{When: []string{"finished"}}}}
+	log, broken := &w.r.Log().Reader, errors.New("the disk failed")
+	err := l.follow(t.Context(), log, func(yield func(event.Event, error) bool) {
+		for e, err := range log.Events(t.Context(), event.Query{Types: watched}) {
+			_ = yield(e, err) && yield(event.Event{}, broken)
+			return
+		}
+	})
+	if !errors.Is(err, broken) {
+		t.Fatal(err)
+	}
+	if err := l.read(t.Context(), log, time.Now()); err != nil || len(l.entries) != 2 {
+		t.Errorf("%d notifications, %v", len(l.entries), err)
 	}
 }
 

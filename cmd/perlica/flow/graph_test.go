@@ -2,7 +2,10 @@ package flow
 
 import (
 	"fmt"
+	"io"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/perlica/perlica/cmd/perlica/screen"
@@ -62,5 +65,40 @@ func TestGraphWithoutColors(t *testing.T) {
 			t.Errorf("%s and %s have the mark %q", p, seen[marks[p]], marks[p])
 		}
 		seen[marks[p]] = p
+	}
+}
+
+// TestEndWhileDrawing ends the drawing while another goroutine reads the graph under the lock, as a change of the
+// terminal's size does. The race detector reports it if the end changes the graph without the lock.
+func TestEndWhileDrawing(t *testing.T) {
+	status := screen.NewStatusLine(io.Discard, func() int { return 80 }, screen.Styles{}, screen.SystemClock())
+	g := &graph{outer: "one", runs: map[string][]row{}}
+	p := &printer{status: status, graph: g}
+	p.live = screen.NewDrawing(io.Discard, status, func() int { return 24 }, g.draw)
+	s := &flow.State{ID: "one", Flow: &flow.Flow{Name: "f"}}
+	p.show(s, nil, -1)
+	read, stop := make(chan struct{}), make(chan struct{})
+	begun := sync.OnceFunc(func() { close(read) })
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				p.change(func() { g.draw(80, 24) })
+				begun()
+			}
+		}
+	})
+	<-read
+	for range 100 {
+		runtime.Gosched() // further reads follow, which this goroutine does not wait for
+	}
+	p.end(s)
+	close(stop)
+	wg.Wait()
+	if err := status.Close(); err != nil {
+		t.Error(err)
 	}
 }
