@@ -3,8 +3,10 @@ package store
 import (
 	"context"
 	"crypto/sha256"
+	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"iter"
 	"maps"
@@ -355,34 +357,64 @@ func (r *Reader) fetchChunk(ctx context.Context, q event.Query,
 	if q.Newest {
 		order = "DESC"
 	}
-	rows, err := r.db.QueryxContext(ctx, `
+	// A missing payload is read as the number 0, because the driver returns nil for an empty payload.
+	query := `
 		SELECT seq, event_id, ts, type, class, actor, writer, context_id,
 			session_id, conversation_id, run_id, trace_id, interaction_id, input_id,
-			payload_len, payload_sha256, leaf, payload, payload IS NULL
-		FROM events `+condition+`
-		ORDER BY seq `+order+`
-		LIMIT ?`, append(args, limit)...)
-	if err != nil {
-		return nil, false, disk.Explain(err)
-	}
-	defer func() { _ = rows.Close() }() // rows.Err below returns the error
-	for size := 0; size < chunkBytes && rows.Next(); {
-		e, err := scanEvent(rows)
+			payload_len, payload_sha256, leaf, ifnull(payload, 0)
+		FROM events ` + condition + `
+		ORDER BY seq ` + order + `
+		LIMIT ?`
+	size := 0
+	err = r.eachRow(ctx, query, append(args, int64(limit)), func(row []driver.Value) (bool, error) {
+		e, err := scanEvent(row)
 		size += len(e.Payload)
 		if damage := e.Check(); err == nil && damage != nil {
 			err = r.addDamage(&e, damage)
 		}
-		if err != nil {
-			return nil, false, err
-		}
 		events = append(events, e)
-		more = size >= chunkBytes
+		return size < chunkBytes, err
+	})
+	if err != nil {
+		return nil, false, err
 	}
-	more = more || len(events) == limit
-	if err := rows.Err(); err != nil {
-		return nil, false, disk.Explain(err)
+	return events, size >= chunkBytes || len(events) == limit, r.fillWithheld(ctx, events)
+}
+
+// eachRow calls f with each row of a query, until f returns false. The arguments must have types of the driver, such as
+// int64 and string. eachRow calls the driver itself, because database/sql copies and converts each column. That takes a
+// sixth of the time of a long read.
+func (r *Reader) eachRow(ctx context.Context, query string, args []any, f func([]driver.Value) (bool, error)) error {
+	conn, err := r.db.Conn(ctx)
+	if err != nil {
+		return disk.Explain(err)
 	}
-	return events, more, r.fillWithheld(ctx, events)
+	defer func() { _ = conn.Close() }() // only read
+	named := make([]driver.NamedValue, len(args))
+	for i, a := range args {
+		named[i] = driver.NamedValue{Ordinal: i + 1, Value: a}
+	}
+	return conn.Raw(func(c any) error {
+		rows, err := c.(driver.QueryerContext).QueryContext(ctx, query, named)
+		if err != nil {
+			return disk.Explain(err)
+		}
+		defer func() { _ = rows.Close() }() // Next has returned the error
+		row := make([]driver.Value, len(rows.Columns()))
+		for more := true; more && err == nil; {
+			if err = ctx.Err(); err == nil {
+				err = rows.Next(row)
+			}
+			switch {
+			case errors.Is(err, io.EOF):
+				return nil
+			case err != nil:
+				return disk.Explain(err)
+			}
+			more, err = f(row)
+		}
+		return err
+	})
 }
 
 // fillWithheld sets Withheld for events without a payload. The reason is a row that an import wrote, or an event
@@ -465,26 +497,52 @@ func (r *Reader) isPruned(ctx context.Context, e *event.Event) (bool, error) {
 	return slices.ContainsFunc(list, covers), nil
 }
 
-func scanEvent(rows *sqlx.Rows) (e event.Event, err error) {
-	var ts int64
-	var sum, leaf []byte
-	var gone bool
-	err = rows.Scan(&e.Seq, &e.ID, &ts, &e.Type, &e.Class, &e.Actor, &e.Writer, &e.Context,
-		&e.Session, &e.Conversation, &e.Run, &e.Trace, &e.Interaction, &e.Input,
-		&e.PayloadLen, &sum, &leaf, &e.Payload, &gone)
-	if err != nil { // a column has another type than the schema says
-		return e, fmt.Errorf("%w: event %d: %w", disk.ErrCorrupt, e.Seq, disk.Explain(err))
+// scanEvent returns the event in a row of fetchChunk. The error wraps disk.ErrCorrupt if a column has another type than
+// the schema says.
+func scanEvent(row []driver.Value) (e event.Event, err error) {
+	seq, ok := row[0].(int64)
+	e.Seq = event.Seq(seq)
+	if !ok || seq < 1 {
+		return e, fmt.Errorf("%w: an event with the impossible number %v", disk.ErrCorrupt, row[0])
 	}
-	if e.Seq < 1 {
-		return e, fmt.Errorf("%w: an event with the impossible number %d", disk.ErrCorrupt, e.Seq)
+	next := 1
+	text := func() string {
+		s, is := row[next].(string)
+		ok = ok && is
+		next++
+		return s
 	}
+	number := func() int64 {
+		n, is := row[next].(int64)
+		ok = ok && is
+		next++
+		return n
+	}
+	e.ID, e.Time = text(), time.Unix(0, number())
+	e.Type, e.Class, e.Actor, e.Writer, e.Context = event.Type(text()), event.Class(text()), text(), text(), text()
+	e.Session, e.Conversation, e.Run = event.SessionID(text()), event.ConversationID(text()), event.RunID(text())
+	e.Trace, e.Interaction, e.Input = event.TraceID(text()), event.InteractionID(text()), event.InputID(text())
+	e.PayloadLen = number()
+	if !ok {
+		return e, fmt.Errorf("%w: event %d: a column has a wrong type", disk.ErrCorrupt, e.Seq)
+	}
+	sum, _ := row[next].([]byte)
+	leaf, _ := row[next+1].([]byte)
 	if len(sum) != sha256.Size || len(leaf) != tlog.HashSize {
 		return e, fmt.Errorf("%w: event %d: a hash of the wrong length", disk.ErrCorrupt, e.Seq)
 	}
-	if e.Payload == nil && (!gone || e.PayloadLen == 0) {
-		e.Payload = []byte{} // the driver returns nil for an empty blob, too
+	switch payload := row[next+2].(type) {
+	case []byte:
+		if e.Payload = payload; payload == nil {
+			e.Payload = []byte{} // the driver returns nil for an empty blob
+		}
+	case int64: // there is no payload; the payload of an event without bytes is complete
+		if e.PayloadLen == 0 {
+			e.Payload = []byte{}
+		}
+	default:
+		return e, fmt.Errorf("%w: event %d: its payload has a wrong type", disk.ErrCorrupt, e.Seq)
 	}
-	e.Time = time.Unix(0, ts)
 	e.PayloadSHA256, e.LeafHash = [sha256.Size]byte(sum), tlog.Hash(leaf)
 	return e, nil
 }

@@ -118,8 +118,14 @@ func (d *Driver) takeLock(ctx context.Context, f *Flow, id string) (*filelock.Lo
 	}
 	defer func() { _ = changes.Close() }() // nothing was written, so the error does not matter
 	shown := map[string]Phase{}
+	var s *State
 	for {
-		if s, err := read(ctx, &d.Log.Reader, id, f); err == nil {
+		if s == nil {
+			s, err = read(ctx, &d.Log.Reader, id, f)
+		} else {
+			err = s.update(ctx, &d.Log.Reader)
+		}
+		if err == nil {
 			s.Alive = true
 			for _, st := range s.Steps {
 				if shown[st.ID] != st.Phase {
