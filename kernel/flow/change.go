@@ -12,9 +12,9 @@ import (
 	"github.com/perlica/perlica/kernel/fact"
 )
 
-// These are the errors of Retry and Cancel.
+// These are the errors of End and Retry.
 var (
-	errFinished = errors.New("the flow run has ended")
+	ErrFinished = errors.New("the flow run has ended")
 	errNotEnded = errors.New("only a failed step, or a step with an unknown outcome, can be called again")
 )
 
@@ -48,10 +48,10 @@ func Retry(ctx context.Context, log *eventlog.Log, s *State, id string, item int
 	return event.InputID(key), nil
 }
 
-// Cancel records a person's decision to end a flow run. Its driver begins no further step.
-func Cancel(ctx context.Context, log *eventlog.Log, s *State, by string) error {
+// cancel records a person's decision to end a flow run. Its driver begins no further step.
+func cancel(ctx context.Context, log *eventlog.Log, s *State, by string) error {
 	if s.Finished != nil {
-		return fmt.Errorf("%w: %s", errFinished, s.Finished.Outcome)
+		return fmt.Errorf("%w: %s", ErrFinished, s.Finished.Outcome)
 	}
 	run := RunID(s.ID)
 	unless := event.Query{Run: run, Types: []event.Type{event.FlowFinished}, After: s.retried}
@@ -59,7 +59,7 @@ func Cancel(ctx context.Context, log *eventlog.Log, s *State, by string) error {
 		event.Refs{Run: run, Interaction: event.Flows}, fact.FlowFinished{Outcome: fact.FlowCancelled, By: by}))
 	var conflict *eventlog.ConflictError
 	if errors.As(err, &conflict) {
-		return errFinished
+		return ErrFinished
 	}
 	return err
 }

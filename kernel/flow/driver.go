@@ -173,14 +173,23 @@ func (d *Driver) begin(ctx context.Context, f *Flow, id string, inputs map[strin
 	if err != nil && !errors.As(err, &conflict) {
 		return nil, err
 	}
-	s, err := read(ctx, &d.Log.Reader, id, f)
-	switch {
-	case err != nil:
-		return nil, err
-	case !maps.Equal(s.Started.Inputs, d.kept(all)):
-		return nil, fmt.Errorf("%w: %s", ErrOtherInputs, strings.Join(differing(s.Started.Inputs, d.kept(all)), ", "))
+	s, err := d.Recorded(ctx, f, id, all)
+	if err == nil {
+		s.Alive = true
 	}
-	s.Alive = true
+	return s, err
+}
+
+// Recorded returns the recorded state of the flow run with this id. The file and the inputs must be those with which it
+// began. The inputs include the defaults.
+func (d *Driver) Recorded(ctx context.Context, f *Flow, id string, inputs map[string]string) (*State, error) {
+	s, err := read(ctx, &d.Log.Reader, id, f)
+	if err != nil {
+		return nil, err
+	}
+	if kept := d.kept(inputs); !maps.Equal(s.Started.Inputs, kept) {
+		return nil, fmt.Errorf("%w: %s", ErrOtherInputs, strings.Join(differing(s.Started.Inputs, kept), ", "))
+	}
 	return s, nil
 }
 

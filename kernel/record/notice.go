@@ -1,6 +1,7 @@
 package record
 
 import (
+	"strings"
 	"time"
 
 	"github.com/perlica/perlica/eventlog/event"
@@ -94,6 +95,15 @@ type (
 	// Freed says that no process holds the session's lock. If a turn was running, Run is the turn's run: its process
 	// has ended. The next process that may make calls then records the outcome.
 	Freed struct{ Run event.RunID }
+	// FlowChanged says that a flow run began or ended, or that a step or an item of it was decided.
+	FlowChanged struct {
+		Type event.Type
+		Flow string // the id of the flow run
+		Step string
+		Item int
+		// Decision is the decision about the step, or the outcome of the flow run.
+		Decision string
+	}
 )
 
 func (Received) notice() {}
@@ -101,6 +111,27 @@ func (Stopping) notice() {}
 func (Finished) notice() {}
 func (Held) notice()     {}
 func (Freed) notice()    {}
+
+func (FlowChanged) notice() {}
+
+// flowNotice returns the notice of an event of a flow run. For another event it returns nil.
+func flowNotice(e event.Event) Notice {
+	n := FlowChanged{Type: e.Type, Flow: strings.TrimPrefix(string(e.Run), event.FlowPrefix)}
+	switch e.Type {
+	case event.FlowStarted:
+		return n
+	case event.FlowStepDecided:
+		// If the payload cannot be read, the notice only says that something was decided.
+		d, _ := fact.Decode[fact.FlowDecided](e)
+		n.Step, n.Item, n.Decision = d.Step, d.Item, d.Decision
+		return n
+	case event.FlowFinished:
+		f, _ := fact.Decode[fact.FlowFinished](e)
+		n.Decision = f.Outcome
+		return n
+	}
+	return nil
+}
 
 // Notice applies an event of the run, and returns its notice or nil. The caller passes all events of the run in their
 // order, from any log. A question is Answerable if a person was asked. It may already have an answer. For a pruned

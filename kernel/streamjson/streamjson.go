@@ -124,8 +124,20 @@ func followed(n record.Notice) (kind string, line Line) {
 		return "session.held", Line{"by": n.By, "pid": n.PID, "since": n.Since}
 	case record.Freed:
 		return "session.freed", Line{"run_id": n.Run}
+	case record.FlowChanged:
+		return flowChange(n)
 	}
 	return "update", Line{}
+}
+
+func flowChange(n record.FlowChanged) (kind string, line Line) {
+	switch n.Type {
+	case event.FlowStarted:
+		return "flow.started", Line{"id": n.Flow}
+	case event.FlowFinished:
+		return "flow.ended", Line{"id": n.Flow, "state": n.Decision}
+	}
+	return "flow.step", Line{"id": n.Flow, "step": n.Step, "item": n.Item, "state": n.Decision}
 }
 
 func update(n record.Updated) (kind string, line Line) {

@@ -104,5 +104,18 @@ var (
 	whyTooLong    = message.New("web.too-long", "the field \"why\" is too long: at most 1000 bytes")
 	waitsOnRecord = message.New("web.waits-on-record",
 		"the message is saved; it will be sent when the server has started again")
-	workerProves = message.New("web.worker-proves", "only its worker makes proofs of it")
+	workerProves   = message.New("web.worker-proves", "only its worker makes proofs of it")
+	flowNeedsInput = message.New("web.flow-needs-input", "the flow needs the input %q")
+	flowRunOver    = message.New("web.flow-run-over", "the flow run %s has ended")
+	manyFlowRuns   = message.New("web.many-flow-runs",
+		"%d flow runs are already under way, so nothing was sent: try again later")
+	noFlowFile    = message.New("web.no-flow-file", "the project's folder \"flows\" has no flow %q")
+	noFlowInput   = message.New("web.no-flow-input", "the flow has no input %q")
+	otherFlowFile = message.New("web.other-flow-file", "the flow %s has changed: read it again")
+	otherFlowRun  = message.New("web.other-flow-run",
+		"the flow run %s began with another file or other inputs: use another id")
+	outerFlow   = message.New("web.outer-flow", "the file of the flow %q leads out of the project")
+	revokedFlow = message.New("web.revoked-flow",
+		"the device that started the flow run was revoked, so no further step begins")
+	scheduleRunID = message.New("web.schedule-run-id", "only a schedule starts a flow run with this id")
 )

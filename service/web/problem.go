@@ -17,6 +17,7 @@ import (
 	"github.com/perlica/perlica/kernel/budget"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/filelock"
+	"github.com/perlica/perlica/kernel/flow"
 	"github.com/perlica/perlica/kernel/logtrust"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/kernel/report"
@@ -35,6 +36,7 @@ type problem struct {
 	Context string       `json:"context,omitempty"`
 	Run     string       `json:"run_id,omitempty"`
 	Input   string       `json:"input_id,omitempty"`
+	Field   string       `json:"field,omitempty"` // the name of the flow's input that is at fault
 	Word    string       `json:"word,omitempty"`
 	Answer  *firstAnswer `json:"answer,omitempty"`
 	Reason  string       `json:"reason,omitempty"`
@@ -133,6 +135,7 @@ var known = []struct {
 	kind kind
 }{
 	{report.ErrNotFound, notFound},
+	{flow.ErrNoRun, notFound},
 	{report.ErrNoQuestion, notFound},
 	{interaction.ErrUnknownQuestion, notFound},
 	{disk.ErrNotExist, notFound},

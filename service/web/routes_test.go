@@ -48,7 +48,7 @@ func TestRoutes(t *testing.T) {
 		"/v1/runs?state=open",
 		"/v1/runs/" + run, "/v1/runs/" + run + "/story", "/v1/questions", "/v1/search?q=hello",
 		"/v1/search?q=hello&kind=answer",
-		"/v1/stats", "/v1/verify" + at, "/v1/proofs/1" + at, "/metrics", "/readyz", "/openapi.json", "/healthz",
+		"/v1/stats", "/v1/verify" + at, "/v1/proofs/1" + at, "/v1/flows" + at, "/v1/flow-runs", "/metrics", "/readyz", "/openapi.json", "/healthz",
 	} {
 		w.do("GET", path, nil).want(200)
 		if !open[path] {
@@ -76,7 +76,7 @@ func TestRoutes(t *testing.T) {
 		t.Errorf("%q", p.Detail)
 	}
 	for _, path := range []string{"/v1/runs?stat=open", "/v1/runs?limit=0", "/v1/runs?page=x", "/v1/verify",
-		"/v1/proofs/1", "/v1/providers", "/v1/events?after=x", "/v1/search"} {
+		"/v1/proofs/1", "/v1/providers", "/v1/flows", "/v1/flow-runs?limit=0", "/v1/events?after=x", "/v1/search"} {
 		w.do("GET", path, nil).problem(badRequest)
 	}
 	w.do("POST", "/v1/contexts", object{}).problem(badMethod)
@@ -105,7 +105,9 @@ func TestRights(t *testing.T) {
 		{"POST", "/v1/inputs", access.Ask}, {"GET", "/acp", access.Ask}, {"POST", "/v1/runs/x/cancel", access.Ask},
 		{"GET", "/v1/devices", access.Admin}, {"POST", "/v1/devices/x/revoke", access.Admin},
 		{"POST", "/v1/questions/x/answer", access.Approve}, {"GET", "/v1/push", access.Approve},
-		{"POST", "/v1/push/subscribe", access.Approve},
+		{"POST", "/v1/push/subscribe", access.Approve}, {"GET", "/v1/flows", access.Read},
+		{"GET", "/v1/flow-runs", access.Read}, {"GET", "/v1/flow-runs/x", access.Read}, {"POST", "/v1/flow-runs", access.Ask},
+		{"POST", "/v1/flow-runs/x/cancel", access.Ask}, {"POST", "/v1/flow-runs/x/retry", access.Ask},
 	} {
 		for right, token := range tokens {
 			var body any

@@ -16,8 +16,8 @@
 //   - The goroutine of each request runs its handler. It owns its request and its follower.
 //   - New starts watchQuestions and recoverWork. watchQuestions owns the set of known questions
 //     and starts the goroutine of watchTeam. Close joins both.
-//   - joinInput starts one goroutine for each pending input. Server.turns counts these goroutines,
-//     recoverWork and the open ACP connections. Close waits for turns.
+//   - joinInput starts one goroutine for each pending input, and joinFlow one for each driven flow run. Server.turns
+//     counts these goroutines, recoverWork and the open ACP connections. Close waits for turns.
 //   - Each followed log has a goroutine of its feed. This goroutine reads the log, and its child
 //     watches the file. It ends with the last follower.
 //   - Each ACP connection has three goroutines. They read messages, send pings, and wait for a
@@ -116,6 +116,7 @@ type Server struct {
 	present      present
 	atWorkers    atWorkers
 	inputs       inputs
+	flowRunsHere flowRunsHere
 	liveSessions liveSessions
 	learned      learned
 	counts       counters
@@ -138,9 +139,10 @@ func New(opt Options) *Server {
 	s := &Server{
 		opt: opt, logs: newLogs(opt), limits: newLimits(), stopping: make(chan struct{}),
 		verifying: make(chan struct{}, 1), streams: make(chan struct{}, mostStreams),
-		clients: make(chan struct{}, max(opt.Here.Config.Service.Agents, 1)),
-		slots:   make(chan struct{}, max(opt.Here.Config.Service.Agents, 1)),
-		inputs:  inputs{pending: map[inputKey]*pendingInput{}},
+		clients:      make(chan struct{}, max(opt.Here.Config.Service.Agents, 1)),
+		slots:        make(chan struct{}, max(opt.Here.Config.Service.Agents, 1)),
+		inputs:       inputs{pending: map[inputKey]*pendingInput{}},
+		flowRunsHere: flowRunsHere{driven: map[flowRunKey]*drivenFlow{}, faults: map[flowRunKey]error{}},
 		liveSessions: liveSessions{open: map[sessionKey]*liveSession{}, idle: opt.Here.Config.Service.Idle,
 			agents: max(opt.Here.Config.Service.Agents, 1)},
 		learned: learned{of: map[learnedKey]*offers{}},

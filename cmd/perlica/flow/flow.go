@@ -29,7 +29,6 @@ import (
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/flow"
 	"github.com/perlica/perlica/kernel/project"
-	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/kernel/streamjson"
 )
 
@@ -321,22 +320,8 @@ func (a *app) cancel(ctx context.Context, r *kernel.Runner, p *project.Project, 
 		return err
 	}
 	by := frame.UserName(a.Getenv)
-	if err := flow.Cancel(ctx, r.Log(), s, by); err != nil {
-		return err
-	}
-	open, err := record.ListUnfinished(ctx, &r.Log().Reader, paths.Locks)
-	if err != nil {
-		return err
-	}
-	for _, u := range open {
-		if u.Alive && strings.HasPrefix(string(u.Input), string(flow.RunID(s.ID))+"/") {
-			stop := fact.Stop{By: streamjson.ByUser, Why: "perlica flow cancel by " + by, Person: by}
-			if err := r.CancelRun(ctx, u.Run, stop); err != nil && !errors.Is(err, kernel.ErrRunGone) {
-				return err
-			}
-		}
-	}
-	if err := flow.CloseQuestions(ctx, r.Log(), r.Questions(), s.ID); err != nil {
+	stop := fact.Stop{By: streamjson.ByUser, Why: "perlica flow cancel by " + by, Person: by}
+	if err := flow.End(ctx, r, paths.Locks, s, stop); err != nil {
 		return err
 	}
 	return a.Say("the flow run %s is cancelled", s.ID)

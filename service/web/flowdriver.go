@@ -1,0 +1,266 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/google/uuid"
+
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/flow"
+	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/kernel/record"
+	"github.com/perlica/perlica/policy"
+)
+
+// flowStartJSON is the body of a request that starts or continues a flow run.
+type flowStartJSON struct {
+	place
+	ID          string            `json:"id"`
+	Flow        string            `json:"flow"`
+	Digest      string            `json:"digest"`
+	Inputs      map[string]string `json:"inputs"`
+	Permissions string            `json:"permissions"`
+	Provider    string            `json:"provider"`
+}
+
+// mostFlowRuns limits the number of flow runs that this server drives at the same time.
+const mostFlowRuns = 100
+
+// flowRunsHere holds the flow runs that this server drives, and the errors with which it stopped to drive others.
+type flowRunsHere struct {
+	mu     sync.Mutex
+	driven map[flowRunKey]*drivenFlow
+	faults map[flowRunKey]error
+}
+
+type flowRunKey struct {
+	at place
+	id string
+}
+
+// drivenFlow is a flow run that this server drives. All requests that send the same start share it.
+type drivenFlow struct {
+	fingerprint string
+	once        sync.Once
+	begun       chan struct{} // closed when the start is on record
+	over        chan struct{} // closed when err is set
+	err         error
+}
+
+// fault returns the error with which this server stopped to drive a flow run, or nil.
+func (h *flowRunsHere) fault(key flowRunKey) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.faults[key]
+}
+
+// end forgets a driven flow run and keeps its error.
+func (h *flowRunsHere) end(key flowRunKey, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.driven, key)
+	if len(h.faults) >= mostFlowRuns {
+		clear(h.faults)
+	}
+	if err != nil {
+		h.faults[key] = err
+	}
+}
+
+func (s *Server) startFlow(w http.ResponseWriter, r *request) error {
+	var in flowStartJSON
+	if err := cmp.Or(r.checkParameters(), r.decode(&in)); err != nil {
+		return err
+	}
+	if in.Project == "" {
+		return badRequest.problem(projectMissing)
+	}
+	l, err := s.logs.oneLog(r.Context(), in.place)
+	if err != nil {
+		return err
+	}
+	if err := l.requireOwn(onlyWorkerAppends); err != nil {
+		return err
+	}
+	runner, p, err := l.openRunner(context.WithoutCancel(r.Context()))
+	if err != nil {
+		return err
+	}
+	file, err := in.load(p)
+	if err != nil {
+		return err
+	}
+	mode, err := tightened(p, in.Permissions)
+	if err != nil {
+		return err
+	}
+	d := &flowDriving{in: in, file: file, l: l, project: p, runner: runner, mode: mode, device: r.visitor.ID,
+		sender: r.visitor.Label()}
+	switch state, err := d.recorded(r.Context()); {
+	case err == nil && state.Finished != nil:
+		return reply(w, http.StatusOK, flowRunAccepted{l.place, in.ID, state.Outcome()})
+	case err != nil && !errors.Is(err, flow.ErrNoRun):
+		return problemOfFlow(err, in.ID)
+	}
+	f, err := s.joinFlow(d)
+	if err != nil {
+		return err
+	}
+	select {
+	case <-f.begun:
+	case <-f.over:
+		if !f.hasBegun() {
+			return problemOfFlow(f.err, in.ID)
+		}
+	case <-s.opt.Devices.Revoked(r.visitor.ID):
+		return unauthorized.wrap(errRevoked)
+	case <-r.Context().Done():
+		return nil // the client has gone, but the flow run continues
+	}
+	return reply(w, http.StatusAccepted, flowRunAccepted{l.place, in.ID, running})
+}
+
+// recorded returns the recorded state of the flow run, if it began with the same file and inputs.
+func (d *flowDriving) recorded(ctx context.Context) (*flow.State, error) {
+	all, err := d.file.Fill(d.in.Inputs)
+	if err != nil {
+		return nil, err
+	}
+	return (&flow.Driver{Log: d.runner.Log()}).Recorded(ctx, d.file, d.in.ID, all)
+}
+
+// hasBegun reports whether the start of the flow run is on record.
+func (f *drivenFlow) hasBegun() bool {
+	select {
+	case <-f.begun:
+		return true
+	default:
+		return false
+	}
+}
+
+// load checks the body and loads the flow. It sets a missing id.
+func (in *flowStartJSON) load(p *project.Project) (*flow.Flow, error) {
+	file, err := loadFlow(p, in.Flow)
+	if err != nil {
+		return nil, err
+	}
+	if in.Digest != "" && in.Digest != file.Digest {
+		return nil, inputDiffers.problem(otherFlowFile.With(in.Flow))
+	}
+	if in.ID == "" {
+		in.ID = file.Name + "-" + uuid.NewString()
+	}
+	if err := flow.CheckID(in.ID); err != nil {
+		return nil, badRequest.wrap(err)
+	}
+	if strings.HasPrefix(in.ID, event.SchedulePrefix) {
+		return nil, badRequest.problem(scheduleRunID)
+	}
+	return file, checkFlowInputs(file, in.Inputs)
+}
+
+// fingerprint identifies the content of a start.
+func (d *flowDriving) fingerprint() string {
+	same := d.in
+	same.place, same.Digest = place{}, d.file.Digest
+	b, err := json.Marshal(same)
+	if err != nil {
+		panic(err) // plain fields can always be encoded
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// flowDriving is one start of a flow run.
+type flowDriving struct {
+	in      flowStartJSON
+	file    *flow.Flow
+	l       *eventLog
+	project *project.Project
+	runner  *kernel.Runner
+	mode    policy.Mode
+	device  string // the id of the sender's device
+	sender  string
+}
+
+// joinFlow returns the driven flow run with this id. If this server does not drive it, joinFlow begins to drive it.
+func (s *Server) joinFlow(d *flowDriving) (*drivenFlow, error) {
+	select {
+	case <-s.stopping:
+		return nil, stoppingNow.problem(nothingSent)
+	default:
+	}
+	h := &s.flowRunsHere
+	key := flowRunKey{d.l.place, d.in.ID}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if f := h.driven[key]; f != nil {
+		if f.fingerprint != d.fingerprint() {
+			return nil, problemOfFlow(flow.ErrOtherInputs, d.in.ID)
+		}
+		return f, nil
+	}
+	if len(h.driven) >= mostFlowRuns {
+		return nil, tooMany.problem(manyFlowRuns.With(mostFlowRuns))
+	}
+	f := &drivenFlow{fingerprint: d.fingerprint(), begun: make(chan struct{}), over: make(chan struct{})}
+	h.driven[key] = f
+	delete(h.faults, key)
+	s.turns.Go(func() {
+		f.err = s.driveFlow(d, f)
+		fault := f.err
+		if !f.hasBegun() || errors.Is(fault, errStopped) {
+			fault = nil
+		}
+		h.end(key, fault)
+		close(f.over)
+	})
+	return f, nil
+}
+
+// driveFlow drives a flow run until its end, until the server stops or until no step can begin.
+func (s *Server) driveFlow(d *flowDriving, f *drivenFlow) error {
+	_, wait := d.project.Answering(true, 0)
+	turns := &flow.Turns{Project: d.project, Runner: d.runner, Choice: project.Choice{Provider: d.in.Provider},
+		Permissions: d.mode, AnswerIn: wait, Sender: d.sender}
+	driver := &flow.Driver{
+		Log: d.runner.Log(), Questions: d.runner.Questions(), Locks: d.l.paths.Locks, By: d.sender, Stop: s.stopping,
+		Most: cap(s.slots), Stay: true,
+		Show: func(*flow.State, *flow.StepState, int) { f.once.Do(func() { close(f.begun) }) },
+		Answer: func(ctx context.Context, c flow.Call) (record.Result, error) {
+			return s.answerStep(ctx, d, func() (record.Result, error) { return turns.Answer(ctx, c) })
+		},
+	}
+	_, err := driver.Run(s.hard, d.file, d.in.ID, d.in.Inputs)
+	return err
+}
+
+// answerStep answers a step's input with the function f when fewer turns run than the server may run. If the device
+// that started the flow run was revoked, answerStep sends nothing.
+func (s *Server) answerStep(
+	ctx context.Context, d *flowDriving, f func() (record.Result, error),
+) (record.Result, error) {
+	select {
+	case s.slots <- struct{}{}:
+		defer func() { <-s.slots }()
+	case <-s.stopping:
+		return record.Result{}, errStopped
+	case <-ctx.Done():
+		return record.Result{}, context.Cause(ctx)
+	}
+	if _, ok := s.opt.Devices.Find(d.device); !ok {
+		return record.Result{}, unfit.problem(revokedFlow)
+	}
+	s.liveSessions.makeRoom(nil)
+	return f()
+}

@@ -1,0 +1,328 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/message"
+	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/flow"
+	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/kernel/streamjson"
+)
+
+// flowShown is a flow that can be started.
+type flowShown struct {
+	Flow        string           `json:"flow"` // the name of the file without ".toml"
+	Name        string           `json:"name,omitempty"`
+	Description string           `json:"description,omitempty"`
+	Digest      string           `json:"digest,omitempty"`
+	Steps       int              `json:"steps"`
+	Inputs      []flowInputShown `json:"inputs"`
+	Error       string           `json:"error,omitempty"`
+}
+
+// flowInputShown is an input of a flow. An input without a default must be given.
+type flowInputShown struct {
+	Name        string  `json:"name"`
+	Description string  `json:"description,omitempty"`
+	Default     *string `json:"default,omitempty"`
+}
+
+// mostFlowFiles limits the number of listed flows.
+const mostFlowFiles = 200
+
+// flowFileEnd ends the name of a flow's file.
+const flowFileEnd = ".toml"
+
+func (s *Server) flows(w http.ResponseWriter, r *request) error {
+	if err := r.checkParameters("project", "context"); err != nil {
+		return err
+	}
+	l, err := s.named(r)
+	if err != nil {
+		return err
+	}
+	p, err := l.findProject()
+	if err != nil {
+		return err
+	}
+	files, err := os.ReadDir(filepath.Join(p.Workspace.Root, "flows"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	list := []flowShown{}
+	for _, file := range files {
+		name, ok := strings.CutSuffix(file.Name(), flowFileEnd)
+		if !ok || len(list) == mostFlowFiles {
+			continue
+		}
+		list = append(list, showFlow(r.Context(), p, name))
+	}
+	return reply(w, http.StatusOK, map[string]any{"flows": list})
+}
+
+func showFlow(ctx context.Context, p *project.Project, name string) flowShown {
+	shown := flowShown{Flow: name, Inputs: []flowInputShown{}}
+	f, err := loadFlow(p, name)
+	if err != nil {
+		shown.Error = say(ctx).Error(err)
+		return shown
+	}
+	shown.Name, shown.Description, shown.Digest, shown.Steps = f.Name, f.Description, f.Digest, len(f.Steps)
+	for name, in := range f.Inputs {
+		shown.Inputs = append(shown.Inputs, flowInputShown{name, in.Description, in.Default})
+	}
+	slices.SortFunc(shown.Inputs, func(a, b flowInputShown) int {
+		if (a.Default == nil) != (b.Default == nil) {
+			return map[bool]int{true: -1, false: 1}[a.Default == nil]
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	return shown
+}
+
+// loadFlow loads flows/NAME.toml of the project. The name is one part of a path, and the file lies in the project after
+// all links are resolved.
+func loadFlow(p *project.Project, name string) (*flow.Flow, error) {
+	if name == "" || len(name) > maxID || strings.ContainsAny(name, `/\`+"\x00") || !filepath.IsLocal(name+flowFileEnd) {
+		return nil, notFound.problem(noFlowFile.With(name))
+	}
+	root, err := filepath.EvalSymlinks(p.Workspace.Root)
+	if err != nil {
+		return nil, err
+	}
+	path, err := filepath.EvalSymlinks(filepath.Join(root, "flows", name+flowFileEnd))
+	if err != nil {
+		return nil, notFound.problem(noFlowFile.With(name))
+	}
+	if rel, err := filepath.Rel(root, path); err != nil || !filepath.IsLocal(rel) {
+		return nil, forbidden.problem(outerFlow.With(name))
+	}
+	f, err := flow.Load(path)
+	if err != nil {
+		return nil, unfit.wrap(err)
+	}
+	return f, nil
+}
+
+// flowRunShown is a flow run in a list.
+type flowRunShown struct {
+	place
+	ID      string     `json:"id"`
+	Name    string     `json:"name"`
+	State   string     `json:"state"`
+	Started time.Time  `json:"started"`
+	Ended   *time.Time `json:"ended,omitempty"`
+	By      string     `json:"by"`
+}
+
+// flowRunsPage says where a page of flow runs starts: after the flow run with this start and this id.
+type flowRunsPage struct {
+	Started int64
+	ID      string
+}
+
+func (s *Server) flowRuns(w http.ResponseWriter, r *request) error {
+	if err := r.checkParameters("project", "context", "limit", "page"); err != nil {
+		return err
+	}
+	var from flowRunsPage
+	n, err := r.limit(50)
+	if err := cmp.Or(err, r.page(&from)); err != nil {
+		return err
+	}
+	list, err := s.logs.list(r.Context(), r.where())
+	if err != nil {
+		return err
+	}
+	of, bad := together(r.Context(), list, func(ctx context.Context, l *eventLog, log logReader) ([]flowRunShown, error) {
+		return l.flowRuns(ctx, log, from, n+1)
+	})
+	answer := struct {
+		Runs       []flowRunShown `json:"flow_runs"`
+		Unreadable []unreadable   `json:"unreadable"`
+		Next       string         `json:"next,omitempty"`
+	}{[]flowRunShown{}, bad, ""}
+	for _, found := range of {
+		answer.Runs = append(answer.Runs, found...)
+	}
+	slices.SortFunc(answer.Runs, func(a, b flowRunShown) int {
+		return cmp.Or(b.Started.Compare(a.Started), strings.Compare(b.ID, a.ID))
+	})
+	if len(answer.Runs) > n {
+		answer.Runs = answer.Runs[:n]
+		last := answer.Runs[n-1]
+		answer.Next = nextPage(flowRunsPage{last.Started.UnixNano(), last.ID})
+	}
+	return reply(w, http.StatusOK, answer)
+}
+
+// flowRuns returns at most n flow runs of a log, the newest first, beginning at the page. The copy of a worker's log
+// shows no flow runs, because their locks are on the worker's machine.
+func (l *eventLog) flowRuns(ctx context.Context, log logReader, from flowRunsPage, n int) ([]flowRunShown, error) {
+	file, ok := log.(*store.Reader)
+	if !ok {
+		return nil, nil
+	}
+	all, err := flow.List(ctx, file)
+	var list []flowRunShown
+	for _, f := range slices.Backward(all) {
+		at := cmp.Or(cmp.Compare(f.Started.UnixNano(), from.Started), strings.Compare(f.ID, from.ID))
+		if from != (flowRunsPage{}) && at >= 0 || len(list) == n {
+			continue
+		}
+		one := flowRunShown{l.place, f.ID, f.Name, f.Outcome, f.Started, nil, f.By}
+		if f.Outcome != "" {
+			one.Ended = &f.Ended
+		} else if state, err := flow.Look(ctx, file, l.paths.Locks, f.ID); err == nil {
+			one.State = state.Outcome()
+		}
+		list = append(list, one)
+	}
+	return list, err
+}
+
+func (s *Server) flowRun(w http.ResponseWriter, r *request) error {
+	if err := r.checkParameters("project", "context"); err != nil {
+		return err
+	}
+	l, state, err := s.findFlowRun(r)
+	if err != nil {
+		return err
+	}
+	b, err := json.Marshal(state)
+	if err != nil {
+		return err
+	}
+	shown := map[string]any{}
+	members := map[string]json.RawMessage{}
+	if err := json.Unmarshal(b, &members); err != nil {
+		return err
+	}
+	for name, value := range members {
+		shown[name] = value
+	}
+	shown["project"], shown["context"] = l.Project, l.Context
+	fault := s.flowRunsHere.fault(flowRunKey{l.place, state.ID})
+	if fault != nil && state.Finished == nil && !state.Alive {
+		shown["fault"] = say(r.Context()).Error(fault)
+	}
+	return reply(w, http.StatusOK, shown)
+}
+
+// findFlowRun finds the flow run that the path names.
+func (s *Server) findFlowRun(r *request) (*eventLog, *flow.State, error) {
+	id := r.PathValue("id")
+	started := event.Query{Run: flow.RunID(id), Types: []event.Type{event.FlowStarted}}
+	l, log, err := s.holding(r.Context(), r.where(), started)
+	if err != nil {
+		return nil, nil, err
+	}
+	file, ok := log.(*store.Reader)
+	if !ok {
+		return nil, nil, notFound.problem(noLogHasIt)
+	}
+	state, err := flow.Look(r.Context(), file, l.paths.Locks, id)
+	return l, state, err
+}
+
+func (s *Server) cancelFlowRun(w http.ResponseWriter, r *request) error {
+	if err := cmp.Or(r.checkParameters("project", "context"), r.decode(&struct{}{})); err != nil {
+		return err
+	}
+	l, state, err := s.findFlowRun(r)
+	if err != nil {
+		return err
+	}
+	runner, _, err := l.openRunner(context.WithoutCancel(r.Context()))
+	if err != nil {
+		return err
+	}
+	stop := fact.NewStop(streamjson.ByUser, stoppedBy.With(r.visitor.Label()))
+	stop.Person = r.visitor.Label()
+	err = flow.End(context.WithoutCancel(r.Context()), runner, l.paths.Locks, state, stop)
+	if errors.Is(err, flow.ErrFinished) {
+		return runOver.problem(flowRunOver.With(state.ID))
+	}
+	if err != nil {
+		return err
+	}
+	return reply(w, http.StatusOK, flowRunAccepted{l.place, state.ID, fact.FlowCancelled})
+}
+
+func (s *Server) retryFlowStep(w http.ResponseWriter, r *request) error {
+	var body struct {
+		Step string `json:"step"`
+		Item int    `json:"item"`
+	}
+	if err := cmp.Or(r.checkParameters("project", "context"), r.decode(&body)); err != nil {
+		return err
+	}
+	l, state, err := s.findFlowRun(r)
+	if err != nil {
+		return err
+	}
+	runner, _, err := l.openRunner(context.WithoutCancel(r.Context()))
+	if err != nil {
+		return err
+	}
+	input, err := flow.Retry(context.WithoutCancel(r.Context()), runner.Log(), state, body.Step, body.Item,
+		r.visitor.Label())
+	if err != nil {
+		return unfit.wrap(err)
+	}
+	return reply(w, http.StatusOK, struct {
+		place
+		ID    string        `json:"id"`
+		Input event.InputID `json:"input_id"`
+	}{l.place, state.ID, input})
+}
+
+// flowRunAccepted is a flow run with its state.
+type flowRunAccepted struct {
+	place
+	ID    string `json:"id"`
+	State string `json:"state"`
+}
+
+// problemOfFlow returns the problem for an error of a driver, in terms of the request.
+func problemOfFlow(err error, id string) error {
+	if errors.Is(err, flow.ErrOtherFile) || errors.Is(err, flow.ErrOtherInputs) {
+		p := inputDiffers.problem(otherFlowRun.With(id))
+		p.Input = id
+		return p
+	}
+	return err
+}
+
+// checkFlowInputs returns an error that names the first missing or unknown input.
+func checkFlowInputs(f *flow.Flow, given map[string]string) error {
+	wrong := func(name string, detail *message.Text) error {
+		p := unfit.problem(detail.With(name))
+		p.Field = name
+		return p
+	}
+	for name := range given {
+		if _, ok := f.Inputs[name]; !ok {
+			return wrong(name, noFlowInput)
+		}
+	}
+	for name, in := range f.Inputs {
+		if _, ok := given[name]; !ok && in.Default == nil {
+			return wrong(name, flowNeedsInput)
+		}
+	}
+	return nil
+}
