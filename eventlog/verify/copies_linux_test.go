@@ -6,8 +6,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/tree"
 	"github.com/perlica/perlica/eventlog/verify"
@@ -53,23 +51,23 @@ func asCopy(t *testing.T, p pieces) func(verify.Options) (verify.Report, error) 
 	if err := h.MakeSchema(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	err = h.Do(t.Context(), func(ctx context.Context, c *pgx.Conn) error {
-		var b pgx.Batch
-		b.Queue(`TRUNCATE perlica.logs, perlica.events, perlica.checkpoints, perlica.cosignatures`)
-		b.Queue(`INSERT INTO perlica.logs (worker, origin) VALUES ('w', $1)`, p.origin)
+	err = h.Do(t.Context(), func(ctx context.Context, c *hub.Conn) error {
+		var x hub.Exchange
+		x.Add(`TRUNCATE perlica.logs, perlica.events, perlica.checkpoints, perlica.cosignatures`)
+		x.Add(`INSERT INTO perlica.logs (worker, origin) VALUES ('w', $1)`, p.origin)
 		for i := range p.events {
 			e := &p.events[i]
 			payload := e.Payload
 			if e.Withheld != "" {
 				payload = nil
 			}
-			b.Queue(`INSERT INTO perlica.events (worker, seq, leaf, header, payload) VALUES ('w', $1, $2, $3, $4)`, int64(e.Seq),
+			x.Add(`INSERT INTO perlica.events (worker, seq, leaf, header, payload) VALUES ('w', $1, $2, $3, $4)`, int64(e.Seq),
 				e.LeafHash[:], e.AppendHeader(nil), payload)
 		}
 		for _, k := range p.heads {
-			b.Queue(`INSERT INTO perlica.checkpoints (worker, size, note) VALUES ('w', $1, $2)`, k.Size, k.Note)
+			x.Add(`INSERT INTO perlica.checkpoints (worker, size, note) VALUES ('w', $1, $2)`, k.Size, k.Note)
 		}
-		return c.SendBatch(ctx, &b).Close()
+		return c.Send(ctx, x)
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -3,6 +3,7 @@ package team
 import (
 	"bufio"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -13,8 +14,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/perlica/perlica/service/team/hub"
 	"github.com/perlica/perlica/service/team/hub/hubtest"
@@ -108,11 +107,11 @@ func synced(f *os.File, n int) error {
 func bareInput(ctx context.Context, h *hub.Hub, dir string) (more bool, err error) {
 	var n int64
 	var text string
-	err = h.Do(ctx, func(ctx context.Context, c *pgx.Conn) error {
+	err = h.Do(ctx, func(ctx context.Context, c *hub.Conn) error {
 		return c.QueryRow(ctx,
 			`DELETE FROM public.bare WHERE n = (SELECT n FROM public.bare ORDER BY n LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING n, text`).Scan(&n, &text)
 	})
-	if errors.Is(err, pgx.ErrNoRows) {
+	if errors.Is(err, sql.ErrNoRows) {
 		return false, nil
 	}
 	if err != nil {
@@ -122,7 +121,7 @@ func bareInput(ctx context.Context, h *hub.Hub, dir string) (more bool, err erro
 	if err != nil {
 		return false, err
 	}
-	return true, h.Do(ctx, func(ctx context.Context, c *pgx.Conn) error {
+	return true, h.Do(ctx, func(ctx context.Context, c *hub.Conn) error {
 		_, err := c.Exec(ctx, `INSERT INTO public.done VALUES ($1, $2)`, n, answer)
 		return err
 	})

@@ -16,8 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/provider/predictable"
@@ -131,7 +129,7 @@ func member(t testing.TB, admin *Team, url, name string, rights ...access.Right)
 	if strings.Contains(url, "&user=owner") {
 		role := fmt.Sprint(name, "_", roles.Add(1))
 		grant := map[bool]string{true: ", perlica_admin"}[slices.Contains(rights, access.Admin)]
-		if err := admin.Hub.Do(t.Context(), func(ctx context.Context, c *pgx.Conn) error {
+		if err := admin.Hub.Do(t.Context(), func(ctx context.Context, c *hub.Conn) error {
 			_, err := c.Exec(ctx, "CREATE ROLE "+role+" LOGIN IN ROLE perlica_member"+grant)
 			return err
 		}); err != nil {

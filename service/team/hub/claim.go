@@ -1,13 +1,13 @@
 package hub
 
 import (
+	"cmp"
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 )
 
 // Worker is a worker's description of itself.
@@ -128,8 +128,8 @@ func (h *Hub) Claim(ctx context.Context, w Worker, most int, remembered map[stri
 	if err != nil {
 		return nil, err
 	}
-	err = h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
-		rows, err := c.Query(ctx, claimSQL,
+	err = h.do(ctx, func(ctx context.Context, c *Conn) error {
+		rows, err := c.query(ctx, claimSQL,
 			w.Name, w.Projects, w.Providers, w.Labels, most, string(known), SchemaVersion, short)
 		if err != nil {
 			return err
@@ -146,31 +146,26 @@ func (h *Hub) Claim(ctx context.Context, w Worker, most int, remembered map[stri
 }
 
 // readTaken reads the rows of claimSQL. A server that may claim returns a row even without a claim.
-func readTaken(rows pgx.Rows) (claims []Claim, err error) {
-	defer rows.Close()
+func readTaken(rows *rows) (claims []Claim, err error) {
 	found := false
-	for rows.Next() {
+	var at int64
+	var mark Claim
+	var kept bool
+	var position *int64
+	var text []byte
+	var row inputRow
+	err = rows.each(append([]any{&mark.Generation, &at, &mark.Position, &mark.ID, &kept, &position, &text},
+		row.fields()...), func() error {
 		found = true
-		var name string
-		var at int64
-		var mark Claim
-		var kept bool
-		var position *int64
-		var text []byte
-		var row inputRow
-		if err := rows.Scan(append([]any{&name, &at, &mark.Position, &mark.ID, &kept, &position, &text},
-			row.fields()...)...); err != nil {
-			return nil, err
-		}
 		if at < mark.Position || !kept {
-			mark.Generation = name
-			return nil, &ForgottenError{mark, at}
+			return &ForgottenError{mark, at}
 		}
 		if position != nil {
 			claims = append(claims, Claim{row.input(), *position, text})
 		}
-	}
-	if err := rows.Err(); err != nil {
+		return nil
+	})
+	if err != nil {
 		return nil, err
 	}
 	if !found {
@@ -211,8 +206,8 @@ func (r *inputRow) input() Input {
 
 // Owned returns the claims of a worker without an outcome, from all generations, oldest first.
 func (h *Hub) Owned(ctx context.Context, worker string) (claims []Claim, err error) {
-	err = h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
-		rows, err := c.Query(ctx, `
+	err = h.do(ctx, func(ctx context.Context, c *Conn) error {
+		rows, err := c.query(ctx, `
 			SELECT k.position, `+claimColumns+`
 			FROM perlica.claims k
 			JOIN perlica.inputs i ON i.id = k.input
@@ -221,30 +216,27 @@ func (h *Hub) Owned(ctx context.Context, worker string) (claims []Claim, err err
 		if err != nil {
 			return err
 		}
-		defer rows.Close()
+		defer func() { err = cmp.Or(err, rows.close()) }()
 		claims = nil
-		for rows.Next() {
-			var position int64
-			var row inputRow
-			if err := rows.Scan(append([]any{&position}, row.fields()...)...); err != nil {
-				return err
-			}
+		var position int64
+		var row inputRow
+		return rows.each(append([]any{&position}, row.fields()...), func() error {
 			claims = append(claims, Claim{Input: row.input(), Position: position})
-		}
-		return rows.Err()
+			return nil
+		})
 	})
 	return claims, err
 }
 
 // Input returns an input without its payload. ok is false if the input does not exist.
 func (h *Hub) Input(ctx context.Context, id string) (in Input, ok bool, err error) {
-	err = h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
+	err = h.do(ctx, func(ctx context.Context, c *Conn) error {
 		var row inputRow
 		err := c.QueryRow(ctx, `
 			SELECT `+claimColumns+`
 			FROM perlica.inputs i
 			WHERE i.id = $1`, id).Scan(row.fields()...)
-		if errors.Is(err, pgx.ErrNoRows) {
+		if errors.Is(err, sql.ErrNoRows) {
 			return nil
 		}
 		if ok = err == nil; ok {
@@ -263,8 +255,8 @@ var ErrNoClaim = errors.New("hub: there is no such claim here")
 // replaces an outcome of another writer, because only the owner's counts.
 func (h *Hub) Report(ctx context.Context, worker, input, outcome string, result json.RawMessage,
 	signature []byte) error {
-	return h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
-		tag, err := c.Exec(ctx, `
+	return h.do(ctx, func(ctx context.Context, c *Conn) error {
+		n, err := c.Exec(ctx, `
 			WITH mine AS (
 				UPDATE perlica.claims
 				SET reported = true
@@ -279,7 +271,7 @@ func (h *Hub) Report(ctx context.Context, worker, input, outcome string, result 
 				WHERE outcomes.signature IS DISTINCT FROM excluded.signature
 			)
 			SELECT FROM mine`, input, worker, outcome, result, Hash(result), signature)
-		if err == nil && tag.RowsAffected() == 0 {
+		if err == nil && n == 0 {
 			return ErrNoClaim
 		}
 		return err

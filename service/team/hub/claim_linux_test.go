@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/perlica/perlica/service/team/hub/hubtest"
 )
 
@@ -45,42 +43,51 @@ func claimArgs() []any {
 	return []any{worker.Name, worker.Projects, worker.Providers, worker.Labels, 1, "{}", SchemaVersion, short}
 }
 
+// literal returns a string, a number or a list of strings as SQL. The strings have no quotes.
+func literal(v any) string {
+	switch v := v.(type) {
+	case string:
+		return "'" + v + "'"
+	case []string:
+		list := []string{}
+		for _, s := range v {
+			list = append(list, literal(s))
+		}
+		return "ARRAY[" + strings.Join(list, ", ") + "]::text[]"
+	}
+	return fmt.Sprint(v)
+}
+
 // plan returns the server's plan for a claim and the number of touched pages of a queue's table and
 // indexes.
 func plan(t testing.TB, h *Hub, generic bool) (text string, pages int) {
 	t.Helper()
 	ctx := t.Context()
-	err := h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
+	err := h.do(ctx, func(ctx context.Context, c *Conn) error {
 		mode := "force_custom_plan"
 		if generic {
 			mode = "force_generic_plan"
 		}
-		tx, err := c.Begin(ctx)
+		if err := c.run(ctx, "BEGIN; SET LOCAL plan_cache_mode = "+mode+
+			"; PREPARE claim (text, text[], text[], text[], int, text, int, int) AS "+
+			strings.ReplaceAll(claimSQL, "$6::jsonb", "($6::jsonb)")); err != nil {
+			return err
+		}
+		defer func() { _ = c.rollback(ctx) }() // the claim must not stay
+		var args []string
+		for _, arg := range claimArgs() {
+			args = append(args, literal(arg))
+		}
+		rows, err := c.query(ctx, "EXPLAIN (ANALYZE, BUFFERS, TIMING OFF) EXECUTE claim ("+strings.Join(args, ", ")+")")
 		if err != nil {
 			return err
 		}
-		defer func() { _ = tx.Rollback(ctx) }() // the claim must not stay
-		for _, sql := range []string{
-			"SET LOCAL plan_cache_mode = " + mode,
-			"PREPARE claim (text, text[], text[], text[], int, text, int, int) AS " +
-				strings.ReplaceAll(claimSQL, "$6::jsonb", "($6::jsonb)"),
-		} {
-			if _, err := tx.Exec(ctx, sql, pgx.QueryExecModeSimpleProtocol); err != nil {
-				return err
-			}
-		}
-		rows, err := tx.Query(ctx, "EXPLAIN (ANALYZE, BUFFERS, TIMING OFF) EXECUTE claim ($1, $2, $3, $4, $5, $6, $7, $8)",
-			append([]any{pgx.QueryExecModeSimpleProtocol}, claimArgs()...)...)
-		if err != nil {
-			return err
-		}
-		lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		lines, err := collect[string](rows)
 		if err != nil {
 			return err
 		}
 		text = strings.Join(lines, "\n")
-		_, err = tx.Exec(ctx, "DEALLOCATE claim")
-		return err
+		return c.run(ctx, "DEALLOCATE claim")
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -215,7 +222,7 @@ func bareQueue(b *testing.B, rows int) func(testing.TB) {
 		ANALYZE;
 		CHECKPOINT`, rows))
 	return func(t testing.TB) {
-		err := h.do(t.Context(), func(ctx context.Context, c *pgx.Conn) error {
+		err := h.do(t.Context(), func(ctx context.Context, c *Conn) error {
 			var n int64
 			if err := c.QueryRow(ctx,
 				`DELETE FROM public.bare WHERE n = (SELECT n FROM public.bare ORDER BY n LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING n`).Scan(&n); err != nil {

@@ -2,10 +2,10 @@ package hub
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/perlica/perlica/eventlog/event"
@@ -64,12 +64,12 @@ LEFT JOIN LATERAL (
 
 // ListCopies returns the copies, by name.
 func ListCopies(ctx context.Context, h *Hub) (list []Copy, err error) {
-	err = h.Carry(ctx, 0, func(ctx context.Context, c *pgx.Conn) error {
-		rows, err := c.Query(ctx, `
+	err = h.Carry(ctx, 0, func(ctx context.Context, c *Conn) error {
+		rows, err := c.query(ctx, `
 			SELECT `+copyColumns+`
 			ORDER BY l.worker`)
 		if err == nil {
-			list, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Copy])
+			list, err = collect[Copy](rows)
 		}
 		return err
 	})
@@ -79,7 +79,7 @@ func ListCopies(ctx context.Context, h *Hub) (list []Copy, err error) {
 // enrol returns the copy of a worker's log. If "known" is false, it first registers the log under the worker's name.
 // One name belongs to one log for ever. If the name has another log, or the log another name, the error is ErrOtherLog.
 func enrol(ctx context.Context, h *Hub, worker, origin string, known bool) (found Copy, err error) {
-	err = h.Carry(ctx, 0, func(ctx context.Context, c *pgx.Conn) error {
+	err = h.Carry(ctx, 0, func(ctx context.Context, c *Conn) error {
 		if !known {
 			_, err := c.Exec(ctx, `
 				INSERT INTO perlica.logs (worker, origin)
@@ -98,14 +98,14 @@ func enrol(ctx context.Context, h *Hub, worker, origin string, known bool) (foun
 	return found, err
 }
 
-func one(ctx context.Context, c *pgx.Conn, worker string) (found Copy, err error) {
-	rows, err := c.Query(ctx, `
+func one(ctx context.Context, c *Conn, worker string) (found Copy, err error) {
+	rows, err := c.query(ctx, `
 		SELECT `+copyColumns+`
 		WHERE l.worker = $1`, worker)
 	if err == nil {
-		found, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[Copy])
+		found, err = collectOne[Copy](rows)
 	}
-	if errors.Is(err, pgx.ErrNoRows) {
+	if errors.Is(err, sql.ErrNoRows) {
 		err = fmt.Errorf("%w: %s", ErrNone, worker)
 	}
 	return found, err
@@ -139,31 +139,31 @@ func AppendCopy(ctx context.Context, h *Hub, s Batch) error {
 			append(payloads, e.Payload)
 		bytes += len(header) + len(e.Payload)
 	}
-	err := h.Carry(ctx, bytes+goneBytes*len(s.Gone), func(ctx context.Context, c *pgx.Conn) error {
-		var b pgx.Batch // one transaction in one exchange
+	err := h.Carry(ctx, bytes+goneBytes*len(s.Gone), func(ctx context.Context, c *Conn) error {
+		var x Exchange
 		// If two processes write after the same event, the first one wins, because the second one's rows have existing
 		// keys. The division by zero fails the whole transaction if the copy has another end: a restored hub has lost
 		// its end.
-		b.Queue(`
+		x.Add(`
 			SELECT 1 / (coalesce((SELECT seq FROM perlica.events WHERE worker = $1 ORDER BY seq DESC LIMIT 1), 0) = $2)::int`,
 			s.Worker, s.Size)
 		if len(seqs) > 0 {
-			b.Queue(`
+			x.Add(`
 				INSERT INTO perlica.events (worker, seq, leaf, header, payload)
 				SELECT $1, e.seq, e.leaf, e.header, e.payload
 				FROM unnest($2::bigint[], $3::bytea[], $4::bytea[], $5::bytea[]) AS e (seq, leaf, header, payload)`,
 				s.Worker, seqs, leaves, headers, payloads)
 		}
 		if len(s.Gone) > 0 {
-			prune(&b, &s)
+			prune(&x, &s)
 		}
 		for _, c := range s.Checkpoints {
-			b.Queue(`
+			x.Add(`
 				INSERT INTO perlica.checkpoints (worker, size, note)
 				VALUES ($1, $2, $3)
 				ON CONFLICT DO NOTHING`, s.Worker, c.Size, c.Note)
 		}
-		return c.SendBatch(ctx, &b).Close()
+		return c.Send(ctx, x)
 	})
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && (pg.Code == stateUnique || pg.Code == stateDivision) {
@@ -176,18 +176,18 @@ func AppendCopy(ctx context.Context, h *Hub, s Batch) error {
 }
 
 // prune removes payloads from a copy and from the hub's other tables.
-func prune(b *pgx.Batch, s *Batch) {
-	b.Queue(`
+func prune(x *Exchange, s *Batch) {
+	x.Add(`
 		UPDATE perlica.events
 		SET payload = NULL
 		WHERE worker = $1 AND seq = ANY($2) AND payload IS NOT NULL`, s.Worker, s.Gone)
-	b.Queue(`
+	x.Add(`
 		DELETE FROM perlica.payloads p
 		USING perlica.claims k
 		WHERE k.worker = $1 AND k.input = p.input AND p.input = ANY($2)`, s.Worker, s.Inputs)
 	// Ids and numbers of a result stay. The agent's words are in its text, its content, its tools,
 	// its warnings and its error.
-	b.Queue(`
+	x.Add(`
 		UPDATE perlica.outcomes
 		SET result = (
 			SELECT (coalesce(jsonb_object_agg(key, value), '{}') || '{"text": "", "pruned": true}')::json
@@ -195,12 +195,12 @@ func prune(b *pgx.Batch, s *Batch) {
 			WHERE key IN ('type', 'schema', 'run_id', 'input_id', 'session_id', 'provider', 'outcome', 'duration_ms', 'permissions', 'blocked_tool_calls',
 				'calls', 'is_error'))
 		WHERE worker = $1 AND result ->> 'run_id' = ANY($2)`, s.Worker, s.Runs)
-	b.Queue(`
+	x.Add(`
 		UPDATE perlica.answers a
 		SET text = ''
 		FROM perlica.questions q
 		WHERE q.worker = $1 AND q.id = ANY($2) AND a.question = q.id AND a.text <> ''`, s.Worker, s.Questions)
-	b.Queue(`
+	x.Add(`
 		UPDATE perlica.questions
 		SET question = '{}', closed = coalesce(closed, '{}') - 'answer'
 		WHERE worker = $1 AND id = ANY($2)`, s.Worker, s.Questions)
@@ -209,7 +209,7 @@ func prune(b *pgx.Batch, s *Batch) {
 // ForkCopy records on the hub that the worker's log and its copy have different events. The copy
 // then accepts no writes, and no process of this worker may continue.
 func ForkCopy(ctx context.Context, h *Hub, worker string, seq event.Seq) error {
-	return h.Carry(ctx, 0, func(ctx context.Context, c *pgx.Conn) error {
+	return h.Carry(ctx, 0, func(ctx context.Context, c *Conn) error {
 		_, err := c.Exec(ctx, `
 			UPDATE perlica.logs
 			SET forked = $2
@@ -220,7 +220,7 @@ func ForkCopy(ctx context.Context, h *Hub, worker string, seq event.Seq) error {
 
 // cosign adds a keeper's signature to a checkpoint. It does not replace the keeper's earlier signature.
 func cosign(ctx context.Context, h *Hub, worker string, size int64, keeper, line string) error {
-	return h.Carry(ctx, 0, func(ctx context.Context, c *pgx.Conn) error {
+	return h.Carry(ctx, 0, func(ctx context.Context, c *Conn) error {
 		_, err := c.Exec(ctx, `
 			INSERT INTO perlica.cosignatures (worker, size, keeper, line)
 			VALUES ($1, $2, $3, $4)

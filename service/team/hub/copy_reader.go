@@ -13,8 +13,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/eventlog/view"
@@ -45,12 +43,12 @@ func CopyReaders(ctx context.Context, h *Hub, views string) (list []*CopyReader,
 		return nil, err
 	}
 	gone := map[string]int64{}
-	err = h.Do(ctx, func(ctx context.Context, c *pgx.Conn) error {
+	err = h.Do(ctx, func(ctx context.Context, c *Conn) error {
 		var worker string
 		var n int64
-		rows, err := c.Query(ctx, `SELECT worker, count(*) FROM perlica.events WHERE payload IS NULL GROUP BY worker`)
+		rows, err := c.query(ctx, `SELECT worker, count(*) FROM perlica.events WHERE payload IS NULL GROUP BY worker`)
 		if err == nil {
-			_, err = pgx.ForEachRow(rows, []any{&worker, &n}, func() error { gone[worker] = n; return nil })
+			err = rows.each([]any{&worker, &n}, func() error { gone[worker] = n; return nil })
 		}
 		return err
 	})
@@ -80,14 +78,14 @@ const mostOpen = 1000
 // finds only runs that the copy already contains.
 func (r *CopyReader) OpenRuns(ctx context.Context) (runs []event.RunID, err error) {
 	var inputs []event.InputID
-	err = r.hub.Do(ctx, func(ctx context.Context, c *pgx.Conn) error {
-		rows, err := c.Query(ctx, `
+	err = r.hub.Do(ctx, func(ctx context.Context, c *Conn) error {
+		rows, err := c.query(ctx, `
 			SELECT input
 			FROM perlica.claims
 			WHERE worker = $1 AND NOT reported
 			LIMIT $2`, r.Worker, mostOpen)
 		if err == nil {
-			inputs, err = pgx.CollectRows(rows, pgx.RowTo[event.InputID])
+			inputs, err = collect[event.InputID](rows)
 		}
 		return err
 	})
@@ -131,7 +129,7 @@ func (r *CopyReader) View(name string) (string, error) {
 
 // Head returns the number of the copy's last event, or 0.
 func (r *CopyReader) Head(ctx context.Context) (seq event.Seq, err error) {
-	err = r.hub.Carry(ctx, 0, func(ctx context.Context, c *pgx.Conn) error {
+	err = r.hub.Carry(ctx, 0, func(ctx context.Context, c *Conn) error {
 		return c.QueryRow(ctx, `
 			SELECT coalesce(max(seq), 0)
 			FROM perlica.events
@@ -201,8 +199,8 @@ func (r *CopyReader) page(ctx context.Context, q *event.Query) (list []event.Eve
 	ctx, cancel := context.WithTimeout(ctx, pagePatience)
 	defer cancel()
 	n := 0
-	err = r.hub.Do(ctx, func(ctx context.Context, c *pgx.Conn) error {
-		rows, err := c.Query(ctx, `
+	err = r.hub.Do(ctx, func(ctx context.Context, c *Conn) error {
+		rows, err := c.query(ctx, `
 			SELECT seq, leaf, header, payload
 			FROM perlica.events
 			WHERE worker = $1 AND seq > $2 AND seq <= $3
@@ -214,12 +212,11 @@ func (r *CopyReader) page(ctx context.Context, q *event.Query) (list []event.Eve
 		if err != nil {
 			return err
 		}
-		defer rows.Close()
-		for rows.Next() {
-			v := rows.RawValues() // binary, because pgx requests these types in binary
-			text := slices.Concat(v[1], v[2], v[3])
-			row := row{seq: int64(binary.BigEndian.Uint64(v[0])), leaf: len(v[1]), header: len(v[1]) + len(v[2]),
-				payload: len(text), gone: v[3] == nil}
+		var seq int64
+		var leaf, header, payload []byte
+		return rows.each([]any{&seq, &leaf, &header, &payload}, func() error {
+			text := slices.Concat(leaf, header, payload)
+			row := row{seq: seq, leaf: len(leaf), header: len(leaf) + len(header), payload: len(text), gone: payload == nil}
 			e, err := row.event(text, 0)
 			if err != nil {
 				return fmt.Errorf("%w: event %d of %s: %w", ErrEdited, row.seq, r.Worker, err)
@@ -229,8 +226,8 @@ func (r *CopyReader) page(ctx context.Context, q *event.Query) (list []event.Eve
 			}
 			n++
 			list = append(list, e)
-		}
-		return rows.Err()
+			return nil
+		})
 	})
 	if n > 0 {
 		if last := list[n-1].Seq; q.Newest {

@@ -1,15 +1,12 @@
 package hub
 
 import (
+	"cmp"
 	"context"
-	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 	"iter"
 	"strings"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
@@ -25,9 +22,8 @@ var checkpointOnHub = message.New("hub.checkpoint", "the checkpoint of %d events
 // checks.
 type CopySource struct {
 	Copy
-	conn        *pgx.Conn
-	rows        pgx.Rows              // set when they are read
-	open        *pgx.Rows             // the connection's rows that were not read to their end
+	conn        *Conn
+	rows        *rows                 // set when they are read
 	from        tree.Range            // the verified events, which are not read again
 	begun       bool                  // Next was called
 	checkpoints []evidence.Checkpoint // the remaining checkpoints with the keepers' signatures, by size
@@ -43,15 +39,14 @@ type CopySource struct {
 //
 // While f runs, this process can make no other call of the hub.
 func ReadCopy(ctx context.Context, h *Hub, worker string, from tree.Range, f func(*CopySource) error) error {
-	return h.Do(ctx, func(ctx context.Context, c *pgx.Conn) error {
+	return h.Do(ctx, func(ctx context.Context, c *Conn) error {
 		under, cancel := context.WithCancel(ctx)
 		defer cancel()
-		tx, err := c.BeginTx(under, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
-		if err != nil {
+		s := &CopySource{conn: c, from: from.Clone(), tree: from.Clone(), last: from.Size}
+		if err := c.run(under, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"); err != nil {
 			return err
 		}
-		var open pgx.Rows
-		s := &CopySource{conn: c, open: &open, from: from.Clone(), tree: from.Clone(), last: from.Size}
+		var err error
 		if s.Copy, err = one(under, c, worker); err == nil {
 			err = s.readCheckpoints(under)
 		}
@@ -60,18 +55,18 @@ func ReadCopy(ctx context.Context, h *Hub, worker string, from tree.Range, f fun
 		}
 		// The function f has left some rows unread, and nobody needs them. Closing the connection drops these rows, and
 		// the next call connects again.
-		if open != nil {
+		if s.rows != nil && !s.over {
 			cancel()
-			open.Close()
+			_ = s.rows.close() // it was cancelled
 			return err
 		}
-		return errors.Join(err, tx.Rollback(under))
+		return cmp.Or(err, c.rollback(under))
 	})
 }
 
 // readCheckpoints reads the checkpoints. The keepers' signatures follow the log's own one.
 func (s *CopySource) readCheckpoints(ctx context.Context) error {
-	rows, err := s.conn.Query(ctx, `
+	rows, err := s.conn.query(ctx, `
 		SELECT c.size, c.note, coalesce(string_agg(k.line, '' ORDER BY k.keeper), '')
 		FROM perlica.checkpoints c
 		LEFT JOIN perlica.cosignatures k ON k.worker = c.worker AND k.size = c.size
@@ -83,7 +78,7 @@ func (s *CopySource) readCheckpoints(ctx context.Context) error {
 	}
 	var size int64
 	var note, lines string
-	_, err = pgx.ForEachRow(rows, []any{&size, &note, &lines}, func() error {
+	err = rows.each([]any{&size, &note, &lines}, func() error {
 		s.checkpoints = append(s.checkpoints, evidence.Checkpoint{Size: size, Note: withLines(note, lines)})
 		return nil
 	})
@@ -214,36 +209,36 @@ func (s *CopySource) known(b *verify.Block) error {
 // readRows reads the next rows and all their bytes.
 func (s *CopySource) readRows(ctx context.Context) (list []row, text []byte, err error) {
 	if s.rows == nil {
-		if s.rows, err = s.conn.Query(ctx, `
+		if s.rows, err = s.conn.query(ctx, `
 			SELECT seq, leaf, header, payload
 			FROM perlica.events
 			WHERE worker = $1 AND seq > $2
 			ORDER BY seq`, s.Worker, s.from.Size); err != nil {
 			return nil, nil, err
 		}
-		*s.open = s.rows
 	}
 	for len(list) < blockRows && len(text) < blockBytes {
-		if !s.rows.Next() {
-			s.over, *s.open = true, nil
-			return list, text, s.rows.Err()
+		if !s.rows.next() {
+			s.over = true
+			return list, text, s.rows.close()
 		}
-		v := s.rows.RawValues() // binary, because pgx requests these types in binary
-		if len(v[0]) != 8 {
-			return nil, nil, errors.New("hub: a number that is none")
+		var r row
+		var leaf, header, payload []byte
+		if err := s.rows.scan(&r.seq, &leaf, &header, &payload); err != nil {
+			return nil, nil, err
 		}
-		r := row{seq: int64(binary.BigEndian.Uint64(v[0])), gone: v[3] == nil}
-		text = append(text, v[1]...)
+		r.gone = payload == nil
+		text = append(text, leaf...)
 		r.leaf = len(text)
-		text = append(text, v[2]...)
+		text = append(text, header...)
 		r.header = len(text)
-		text = append(text, v[3]...)
+		text = append(text, payload...)
 		r.payload = len(text)
 		list = append(list, r)
 		s.last = r.seq
-		var leaf event.Event
-		copy(leaf.LeafHash[:], v[1])
-		s.tree.Add(leaf.LeafHash)
+		var e event.Event
+		copy(e.LeafHash[:], leaf)
+		s.tree.Add(e.LeafHash)
 		s.tree.Nodes = nil
 	}
 	return list, text, nil

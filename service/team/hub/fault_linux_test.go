@@ -8,8 +8,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/perlica/perlica/service/team/hub/hubtest"
 )
 
@@ -60,8 +58,8 @@ func TestRemoteApply(t *testing.T) {
 // claimBy claims one input with another statement.
 func claimBy(t testing.TB, h *Hub, sql string) (ids []string) {
 	t.Helper()
-	err := h.do(t.Context(), func(ctx context.Context, c *pgx.Conn) error {
-		rows, err := c.Query(ctx, sql, claimArgs()...)
+	err := h.do(t.Context(), func(ctx context.Context, c *Conn) error {
+		rows, err := c.query(ctx, sql, claimArgs()...)
 		if err != nil {
 			return err
 		}

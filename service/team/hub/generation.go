@@ -3,8 +3,6 @@ package hub
 import (
 	"context"
 	"errors"
-
-	"github.com/jackc/pgx/v5"
 )
 
 // here selects this server's system identifier, timeline and position in the write-ahead log. It takes the timeline
@@ -33,8 +31,8 @@ var errSameServer error = &hintError{errors.New("hub: the generation began on th
 	"if a copy of its disk was put back nevertheless: perlica team adopt --even"}
 
 // begin begins a generation on this server.
-func begin(ctx context.Context, tx pgx.Tx, name, by string) error {
-	_, err := tx.Exec(ctx, `
+func begin(ctx context.Context, c *Conn, name, by string) error {
+	_, err := c.Exec(ctx, `
 		INSERT INTO perlica.generations (name, system, timeline, by)
 		SELECT $1, here.system, here.timeline, $2
 		FROM (`+here+`) here`, name, by)
@@ -52,12 +50,12 @@ type Adoption struct {
 // server on a restored copy of the disk needs "even", because it looks like the original server. A million inputs take
 // about a minute. The caller limits the time.
 func (h *Hub) Adopt(ctx context.Context, name, by string, even bool) (done Adoption, err error) {
-	err = h.Do(ctx, func(ctx context.Context, c *pgx.Conn) error {
-		return pgx.BeginFunc(ctx, c, func(tx pgx.Tx) error {
+	err = h.Do(ctx, func(ctx context.Context, c *Conn) error {
+		return c.transact(ctx, func() error {
 			// No submission runs at the same time, because each one locks this row. Running claims lock rows of the
 			// queue, so the deletion below waits for them.
 			var same bool
-			err := tx.QueryRow(ctx, `
+			err := c.QueryRow(ctx, `
 				SELECT g.system = here.system AND g.timeline = here.timeline
 				FROM perlica.generations g, (`+here+`) here
 				WHERE g.ended IS NULL
@@ -76,15 +74,15 @@ func (h *Hub) Adopt(ctx context.Context, name, by string, even bool) (done Adopt
 				SET ended = now()
 				WHERE ended IS NULL`, `
 				DELETE FROM perlica.queue`} {
-				if _, err := tx.Exec(ctx, sql); err != nil {
+				if _, err := c.Exec(ctx, sql); err != nil {
 					return err
 				}
 			}
-			if err := begin(ctx, tx, name, by); err != nil {
+			if err := begin(ctx, c, name, by); err != nil {
 				return err
 			}
 			// This must be a separate statement, so that it sees the claims for which the deletion waited.
-			return tx.QueryRow(ctx, `
+			return c.QueryRow(ctx, `
 				WITH closed AS (
 					INSERT INTO perlica.closings (input, kind, by, note)
 					SELECT i.id, 'adopted', $1, 'closed by the generation ' || $2

@@ -30,7 +30,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
@@ -105,10 +104,10 @@ const server, schema = "PostgreSQL", "the team's schema"
 // the data was written. This package's own errors, except ErrUnsure, mean that it was not written. The caller must
 // Close it.
 type Hub struct {
-	config *pgx.ConnConfig
+	config *pgconn.Config
 
 	mu     sync.Mutex // held during a statement; guards the fields below
-	conn   *pgx.Conn
+	conn   *Conn
 	warned bool // the server has sent a warning since the last statement began
 	closed bool
 }
@@ -116,7 +115,7 @@ type Hub struct {
 // Open prepares a connection to the database at url, a connection string of libpq. It does not
 // connect yet. The error wraps errURL.
 func Open(url string) (*Hub, error) {
-	config, err := pgx.ParseConfig(url)
+	config, err := pgconn.ParseConfig(url)
 	if err != nil {
 		return nil, fmt.Errorf("%w cannot be read: %w", errURL, hideSecret(err))
 	}
@@ -127,7 +126,8 @@ func Open(url string) (*Hub, error) {
 		config.ConnectTimeout = patience / 3
 	}
 	config.RuntimeParams["application_name"] = "perlica"
-	config.RuntimeParams["search_path"] = "pg_catalog" // all names in this package include their schema
+	config.RuntimeParams["datestyle"], config.RuntimeParams["timezone"] = "ISO", "UTC" // as timeLayout expects
+	config.RuntimeParams["search_path"] = "pg_catalog"                                 // all names in this package include their schema
 	h := &Hub{config: config}
 	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
 		// A warning after a commit means that the wait for a standby was cancelled. Without this check, the commit
@@ -147,7 +147,7 @@ func hideSecret(err error) error {
 }
 
 // encrypted reports whether no attempt to connect would send unencrypted data over a network.
-func encrypted(c *pgx.ConnConfig) bool {
+func encrypted(c *pgconn.Config) bool {
 	if c.TLSConfig == nil && !local(c.Host) {
 		return false
 	}
@@ -175,18 +175,18 @@ func (h *Hub) Close() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	err := h.conn.Close(ctx)
+	err := h.conn.pg.Close(ctx)
 	h.conn = nil
 	return err
 }
 
 // do calls Do with the time limit of a small exchange.
-func (h *Hub) do(ctx context.Context, f func(ctx context.Context, c *pgx.Conn) error) error {
+func (h *Hub) do(ctx context.Context, f func(ctx context.Context, c *Conn) error) error {
 	return h.Carry(ctx, 0, f)
 }
 
 // Carry calls Do with the time limit of a single exchange of this many bytes.
-func (h *Hub) Carry(ctx context.Context, bytes int, f func(ctx context.Context, c *pgx.Conn) error) error {
+func (h *Hub) Carry(ctx context.Context, bytes int, f func(ctx context.Context, c *Conn) error) error {
 	ctx, cancel := context.WithTimeout(ctx, patience+time.Duration(bytes)*time.Second/slowest)
 	defer cancel()
 	return h.Do(ctx, f)
@@ -194,13 +194,13 @@ func (h *Hub) Carry(ctx context.Context, bytes int, f func(ctx context.Context, 
 
 // Do connects if necessary, calls the function f with the connection, and translates f's error to an error of this
 // package. It never repeats a call. No other statement runs until f returns. The caller limits the time.
-func (h *Hub) Do(ctx context.Context, f func(ctx context.Context, c *pgx.Conn) error) error {
+func (h *Hub) Do(ctx context.Context, f func(ctx context.Context, c *Conn) error) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
 		return net.ErrClosed
 	}
-	if h.conn != nil && h.conn.IsClosed() {
+	if h.conn != nil && h.conn.pg.IsClosed() {
 		h.conn = nil
 	}
 	if h.conn == nil {
@@ -224,10 +224,11 @@ func (h *Hub) Do(ctx context.Context, f func(ctx context.Context, c *pgx.Conn) e
 // compile, for a second each time. Each statement is planned once (plan_cache_mode), because
 // planning a claim takes longer than running it; BenchmarkClaim measures claims.
 func (h *Hub) connect(ctx context.Context) error {
-	c, err := pgx.ConnectConfig(ctx, h.config)
+	pg, err := pgconn.ConnectConfig(ctx, h.config)
 	if err != nil {
 		return unreached(err)
 	}
+	c := &Conn{pg, map[string]*pgconn.StatementDescription{}}
 	var version int
 	err = c.QueryRow(ctx, `
 		SELECT current_setting('server_version_num')::int,
@@ -239,7 +240,7 @@ func (h *Hub) connect(ctx context.Context) error {
 		err = &VersionError{server, version, oldest}
 	}
 	if err != nil {
-		_ = c.Close(ctx) // nothing was written
+		_ = pg.Close(ctx) // nothing was written
 		return known(err)
 	}
 	h.conn = c

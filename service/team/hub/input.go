@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 )
 
 // These are the results of a submission.
@@ -38,7 +36,7 @@ func (h *Hub) Submit(ctx context.Context, generation string, inputs []Input) (ca
 	for _, b := range cols.bytes {
 		size += len(b)
 	}
-	err = h.Carry(ctx, size, func(ctx context.Context, c *pgx.Conn) error {
+	err = h.Carry(ctx, size, func(ctx context.Context, c *Conn) error {
 		came, err = submit(ctx, c, generation, inputs, cols)
 		return err
 	})
@@ -101,10 +99,10 @@ func columnsOf(inputs []Input) (l columns, err error) {
 }
 
 // submit runs Submit as one transaction in one exchange.
-func submit(ctx context.Context, c *pgx.Conn, generation string, inputs []Input, l columns) (map[string]string, error) {
-	var b pgx.Batch
+func submit(ctx context.Context, c *Conn, generation string, inputs []Input, l columns) (map[string]string, error) {
+	var x Exchange
 	for _, in := range l.lanes {
-		b.Queue(`
+		x.Add(`
 			INSERT INTO perlica.lanes (lane, project, provider, labels, worker)
 			VALUES ($1, $2, $3, $4, $5)
 			ON CONFLICT DO NOTHING`, in.Lane(), in.Project, in.Provider, append([]string{}, in.Labels...), in.Worker)
@@ -112,7 +110,7 @@ func submit(ctx context.Context, c *pgx.Conn, generation string, inputs []Input,
 	came := map[string]string{}
 	// The row of the generation is locked until the commit. So an adoption waits for this commit, or it came first and
 	// no row is inserted.
-	b.Queue(`
+	x.Add(`
 		WITH current AS (
 			SELECT g.name
 			FROM perlica.generations g, (`+here+`) here
@@ -130,31 +128,31 @@ func submit(ctx context.Context, c *pgx.Conn, generation string, inputs []Input,
 		generation, l.id, l.sender, l.digest, l.project, l.provider, l.labels, l.permissions, l.priority, l.notBefore,
 		l.replaces,
 		l.attachments, l.signature, l.worker, l.session).
-		Query(func(rows pgx.Rows) error {
-			ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
-			for _, id := range ids {
-				came[id] = New
-			}
-			return err
-		})
+		read = func(rows *rows) error {
+		ids, err := collect[string](rows)
+		for _, id := range ids {
+			came[id] = New
+		}
+		return err
+	}
 	// The join with xmin selects the inputs that this transaction has inserted, because an existing input has its
 	// payload already.
-	b.Queue(`
+	x.Add(`
 		INSERT INTO perlica.payloads (input, part, piece, bytes)
 		SELECT p.input, p.part, p.piece, p.bytes
 		FROM unnest($1::text[], $2::int[], $3::int[], $4::bytea[]) AS p (input, part, piece, bytes)
 		JOIN perlica.inputs i ON i.id = p.input AND i.xmin = pg_current_xact_id()::xid`, l.pieceOf, l.part, l.piece, l.bytes)
-	b.Queue(`
+	x.Add(`
 		INSERT INTO perlica.queue (input, generation, sender, lane, priority, not_before, ready)
 		SELECT i.id, i.generation, i.sender, g.lane, i.priority, i.not_before, coalesce(i.not_before <= now(), true)
 		FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS g (id, lane, n)
 		JOIN perlica.inputs i ON i.id = g.id AND i.xmin = pg_current_xact_id()::xid
 		ORDER BY g.n`, l.id, l.lane)
-	b.Queue(`
+	x.Add(`
 		SELECT id, digest
 		FROM perlica.inputs
-		WHERE id = ANY($1)`, l.id).Query(func(rows pgx.Rows) error { return compare(rows, inputs, came) })
-	if err := c.SendBatch(ctx, &b).Close(); err != nil {
+		WHERE id = ANY($1)`, l.id).read = func(rows *rows) error { return compare(rows, inputs, came) }
+	if err := c.Send(ctx, x); err != nil {
 		return nil, err
 	}
 	for _, in := range inputs {
@@ -166,17 +164,13 @@ func submit(ctx context.Context, c *pgx.Conn, generation string, inputs []Input,
 }
 
 // compare compares each existing input with the given one of the same id, and writes the result to came.
-func compare(rows pgx.Rows, inputs []Input, came map[string]string) error {
-	defer rows.Close()
+func compare(rows *rows, inputs []Input, came map[string]string) error {
 	digests := map[string]string{}
 	for _, in := range inputs {
 		digests[in.ID] = in.Digest
 	}
-	for rows.Next() {
-		var id, digest string
-		if err := rows.Scan(&id, &digest); err != nil {
-			return err
-		}
+	var id, digest string
+	return rows.each([]any{&id, &digest}, func() error {
 		switch {
 		case came[id] == New:
 		case digests[id] == digest:
@@ -184,15 +178,15 @@ func compare(rows pgx.Rows, inputs []Input, came map[string]string) error {
 		default:
 			came[id] = Differs
 		}
-	}
-	return rows.Err()
+		return nil
+	})
 }
 
 // Find returns the digests of the existing inputs among ids.
 func (h *Hub) Find(ctx context.Context, ids []string) (digests map[string]string, err error) {
 	digests = map[string]string{}
-	err = h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
-		rows, err := c.Query(ctx, `
+	err = h.do(ctx, func(ctx context.Context, c *Conn) error {
+		rows, err := c.query(ctx, `
 			SELECT id, digest
 			FROM perlica.inputs
 			WHERE id = ANY($1)`, ids)
@@ -200,7 +194,7 @@ func (h *Hub) Find(ctx context.Context, ids []string) (digests map[string]string
 			return err
 		}
 		var id, digest string
-		_, err = pgx.ForEachRow(rows, []any{&id, &digest}, func() error {
+		err = rows.each([]any{&id, &digest}, func() error {
 			digests[id] = digest
 			return nil
 		})
@@ -217,8 +211,8 @@ const pieces = 4
 // than the parameter "most", in bytes.
 func (h *Hub) Fetch(ctx context.Context, id string, most int) (payload [][]byte, err error) {
 	for part, n, more := 0, -1, true; more; {
-		err := h.Carry(ctx, pieces*piece, func(ctx context.Context, c *pgx.Conn) error {
-			rows, err := c.Query(ctx, `
+		err := h.Carry(ctx, pieces*piece, func(ctx context.Context, c *Conn) error {
+			rows, err := c.query(ctx, `
 				SELECT part, piece, bytes
 				FROM perlica.payloads
 				WHERE input = $1 AND (part, piece) > ($2, $3)
@@ -229,7 +223,7 @@ func (h *Hub) Fetch(ctx context.Context, id string, most int) (payload [][]byte,
 			}
 			var b []byte
 			found := 0
-			_, err = pgx.ForEachRow(rows, []any{&part, &n, &b}, func() error {
+			err = rows.each([]any{&part, &n, &b}, func() error {
 				for len(payload) <= part && len(payload) < maxParts {
 					payload = append(payload, nil)
 				}

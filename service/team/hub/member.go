@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
@@ -19,13 +18,13 @@ func (h *Hub) Ask(ctx context.Context, name, key string) error {
 
 // Requests returns the requests to join, oldest first.
 func (h *Hub) Requests(ctx context.Context) (list []JoinRequest, err error) {
-	err = h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
-		rows, err := c.Query(ctx, `
+	err = h.do(ctx, func(ctx context.Context, c *Conn) error {
+		rows, err := c.query(ctx, `
 			SELECT name, key, login, made
 			FROM perlica.requests
 			ORDER BY made`)
 		if err == nil {
-			list, err = pgx.CollectRows(rows, pgx.RowToStructByPos[JoinRequest])
+			list, err = collect[JoinRequest](rows)
 		}
 		return err
 	})
@@ -34,13 +33,13 @@ func (h *Hub) Requests(ctx context.Context) (list []JoinRequest, err error) {
 
 // Members returns all statements about members in the order in which they were made.
 func (h *Hub) Members(ctx context.Context) (list []Member, err error) {
-	err = h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
-		rows, err := c.Query(ctx, `
+	err = h.do(ctx, func(ctx context.Context, c *Conn) error {
+		rows, err := c.query(ctx, `
 			SELECT name, version, key, rights, gone, login, signer, signature, made
 			FROM perlica.members
 			ORDER BY made, name, version`)
 		if err == nil {
-			list, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Member])
+			list, err = collect[Member](rows)
 		}
 		return err
 	})
@@ -49,9 +48,9 @@ func (h *Hub) Members(ctx context.Context) (list []Member, err error) {
 
 // State writes a statement about a member to the hub. It deletes the request to join that the statement answers.
 func (h *Hub) State(ctx context.Context, m Member) error {
-	return h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
-		return pgx.BeginFunc(ctx, c, func(tx pgx.Tx) error {
-			_, err := tx.Exec(ctx, `
+	return h.do(ctx, func(ctx context.Context, c *Conn) error {
+		return c.transact(ctx, func() error {
+			_, err := c.Exec(ctx, `
 				INSERT INTO perlica.members (name, version, key, rights, gone, login, signer, signature)
 				VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
 				m.Name, m.Version, m.Key, m.Rights, m.Gone, m.Login, m.Signer, m.Signature)
@@ -62,7 +61,7 @@ func (h *Hub) State(ctx context.Context, m Member) error {
 			if err != nil {
 				return err
 			}
-			_, err = tx.Exec(ctx, `
+			_, err = c.Exec(ctx, `
 				DELETE FROM perlica.requests
 				WHERE name = $1`, m.Name)
 			return err

@@ -46,7 +46,7 @@ func oldServer(l net.Listener) error {
 		case *pgproto3.Bind:
 			b.Send(&pgproto3.BindComplete{})
 		case *pgproto3.Execute:
-			b.Send(&pgproto3.DataRow{Values: [][]byte{{0, 2, 0x22, 0xe0}, {1}, {0}}}) // 140000
+			b.Send(&pgproto3.DataRow{Values: [][]byte{[]byte("140000"), []byte("t"), []byte("f")}})
 			b.Send(&pgproto3.CommandComplete{CommandTag: []byte("SELECT 1")})
 		case *pgproto3.Sync:
 			b.Send(&pgproto3.ReadyForQuery{TxStatus: 'I'})

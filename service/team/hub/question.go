@@ -2,10 +2,9 @@ package hub
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
-
-	"github.com/jackc/pgx/v5"
 )
 
 // PutQuestion writes a question to the hub. If the hub has it already, nothing changes.
@@ -35,7 +34,7 @@ func (h *Hub) CloseOthers(ctx context.Context, worker string, open []string, end
 // Propose writes a member's answer to a question to the hub. It does not replace the member's first answer. The result
 // "same" is false if the first answer differs from a.
 func (h *Hub) Propose(ctx context.Context, a Answer) (same bool, err error) {
-	err = h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
+	err = h.do(ctx, func(ctx context.Context, c *Conn) error {
 		_, err := c.Exec(ctx, `
 			INSERT INTO perlica.answers (question, member, option, text, signature)
 			VALUES ($1, $2, $3, $4, $5)
@@ -70,7 +69,7 @@ func (h *Hub) PutCancel(ctx context.Context, cancel Cancel) error {
 
 // exec runs a single writing statement.
 func (h *Hub) exec(ctx context.Context, sql string, args ...any) error {
-	return h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
+	return h.do(ctx, func(ctx context.Context, c *Conn) error {
 		_, err := c.Exec(ctx, sql, args...)
 		return err
 	})
@@ -79,15 +78,15 @@ func (h *Hub) exec(ctx context.Context, sql string, args ...any) error {
 // Questions returns the open questions of a worker about its own inputs, oldest first. An empty
 // worker or input selects all.
 func (h *Hub) Questions(ctx context.Context, worker, input string) (list []Question, err error) {
-	err = h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
-		rows, err := c.Query(ctx, `
+	err = h.do(ctx, func(ctx context.Context, c *Conn) error {
+		rows, err := c.query(ctx, `
 			SELECT q.id, q.input, q.worker, q.question, q.asked
 			FROM perlica.questions q
 			JOIN perlica.claims c ON c.input = q.input AND c.worker = q.worker
 			WHERE q.closed IS NULL AND $1 IN ('', q.worker) AND $2 IN ('', q.input)
 			ORDER BY q.asked`, worker, input)
 		if err == nil {
-			list, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Question])
+			list, err = collect[Question](rows)
 		}
 		return err
 	})
@@ -97,14 +96,14 @@ func (h *Hub) Questions(ctx context.Context, worker, input string) (list []Quest
 // Verdict returns a member's answer with the worker's verdict, and the end of the question. The verdict and the end are
 // nil while they are unknown. If the member gave no answer, its option and text are empty.
 func (h *Hub) Verdict(ctx context.Context, question, member string) (given Answer, end json.RawMessage, err error) {
-	err = h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
+	err = h.do(ctx, func(ctx context.Context, c *Conn) error {
 		given = Answer{Question: question, Member: member}
 		err := c.QueryRow(ctx, `
 			SELECT a.verdict, coalesce(a.option, ''), coalesce(a.text, ''), q.closed
 			FROM perlica.questions q
 			LEFT JOIN perlica.answers a ON a.question = q.id AND a.member = $2
 			WHERE q.id = $1`, question, member).Scan(&given.Verdict, &given.Option, &given.Text, &end)
-		if errors.Is(err, pgx.ErrNoRows) { // the question was pruned
+		if errors.Is(err, sql.ErrNoRows) { // the question was pruned
 			return nil
 		}
 		return err
@@ -116,16 +115,16 @@ func (h *Hub) Verdict(ctx context.Context, question, member string) (given Answe
 // returns the answers without a verdict to the worker's open questions and the requests to stop its
 // inputs. It is one exchange.
 func (h *Hub) Pulse(ctx context.Context, w Worker) (answers []Answer, cancels []Cancel, err error) {
-	err = h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
+	err = h.do(ctx, func(ctx context.Context, c *Conn) error {
 		answers, cancels = nil, nil
-		var b pgx.Batch
-		b.Queue(`
+		var x Exchange
+		x.Add(`
 			INSERT INTO perlica.workers (name, origin, projects, providers, labels, slots)
 			VALUES ($1, $2, $3, $4, $5, $6)
 			ON CONFLICT (name) DO UPDATE
 			SET origin = excluded.origin, projects = excluded.projects, providers = excluded.providers, labels = excluded.labels,
 			    slots = excluded.slots, heard = now()`, w.Name, w.Origin, w.Projects, w.Providers, w.Labels, w.Slots)
-		b.Queue(`
+		x.Add(`
 			UPDATE perlica.queue q
 			SET ready = true
 			FROM (
@@ -137,24 +136,24 @@ func (h *Hub) Pulse(ctx context.Context, w Worker) (answers []Answer, cancels []
 				FOR UPDATE SKIP LOCKED
 			) due
 			WHERE q.input = due.input`)
-		b.Queue(`
+		x.Add(`
 			SELECT a.question, a.member, a.option, a.text, a.signature, a.verdict
 			FROM perlica.questions q
 			JOIN perlica.answers a ON a.question = q.id
 			WHERE q.worker = $1 AND q.closed IS NULL AND a.verdict IS NULL
-			ORDER BY a.at`, w.Name).Query(func(rows pgx.Rows) (err error) {
-			answers, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Answer])
+			ORDER BY a.at`, w.Name).read = func(rows *rows) (err error) {
+			answers, err = collect[Answer](rows)
 			return err
-		})
-		b.Queue(`
+		}
+		x.Add(`
 			SELECT s.input, s.member, s.signature
 			FROM perlica.claims k
 			JOIN perlica.cancels s ON s.input = k.input
-			WHERE k.worker = $1 AND NOT k.reported`, w.Name).Query(func(rows pgx.Rows) (err error) {
-			cancels, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Cancel])
+			WHERE k.worker = $1 AND NOT k.reported`, w.Name).read = func(rows *rows) (err error) {
+			cancels, err = collect[Cancel](rows)
 			return err
-		})
-		return c.SendBatch(ctx, &b).Close()
+		}
+		return c.Send(ctx, x)
 	})
 	return answers, cancels, err
 }

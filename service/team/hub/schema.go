@@ -2,12 +2,12 @@ package hub
 
 import (
 	"context"
+	"database/sql"
 	_ "embed"
 	"errors"
 	"fmt"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
@@ -20,29 +20,29 @@ var schemaSQL string
 // MakeSchema makes the tables and the roles of a team in one transaction, unless they exist. A schema of another
 // version stays unchanged and is a *VersionError.
 func (h *Hub) MakeSchema(ctx context.Context) error {
-	return h.Do(ctx, func(ctx context.Context, c *pgx.Conn) error {
-		return pgx.BeginFunc(ctx, c, func(tx pgx.Tx) error { return makeSchema(ctx, tx) })
+	return h.Do(ctx, func(ctx context.Context, c *Conn) error {
+		return c.transact(ctx, func() error { return makeSchema(ctx, c) })
 	})
 }
 
-func makeSchema(ctx context.Context, tx pgx.Tx) error {
-	if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtext('perlica schema'))`); err != nil {
+func makeSchema(ctx context.Context, c *Conn) error {
+	if _, err := c.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtext('perlica schema'))`); err != nil {
 		return err
 	}
 	var exists bool
-	if err := tx.QueryRow(ctx, `SELECT to_regclass('perlica.schema') IS NOT NULL`).Scan(&exists); err != nil {
+	if err := c.QueryRow(ctx, `SELECT to_regclass('perlica.schema') IS NOT NULL`).Scan(&exists); err != nil {
 		return err
 	}
 	if exists {
-		return checkVersion(ctx, tx.Conn())
+		return checkVersion(ctx, c)
 	}
-	_, err := tx.Exec(ctx, schemaSQL, pgx.QueryExecModeSimpleProtocol)
+	err := c.run(ctx, schemaSQL)
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && pg.Code == stateDuplicate { // tables of a schema without a version
 		return &VersionError{schema, 0, SchemaVersion}
 	}
 	if err == nil {
-		_, err = tx.Exec(ctx, `
+		_, err = c.Exec(ctx, `
 			INSERT INTO perlica.schema (version)
 			VALUES ($1)`, SchemaVersion)
 	}
@@ -50,7 +50,7 @@ func makeSchema(ctx context.Context, tx pgx.Tx) error {
 }
 
 // checkVersion returns a *VersionError if the schema has another version.
-func checkVersion(ctx context.Context, c *pgx.Conn) error {
+func checkVersion(ctx context.Context, c *Conn) error {
 	var n int
 	err := c.QueryRow(ctx, `
 		SELECT coalesce(max(version), 0)
@@ -70,17 +70,17 @@ type Team struct {
 // Found makes the team and its first generation in a database with a schema. If a team exists, it
 // does nothing and returns false.
 func (h *Hub) Found(ctx context.Context, t Team, generation string) (made bool, err error) {
-	err = h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
-		return pgx.BeginFunc(ctx, c, func(tx pgx.Tx) error {
-			tag, err := tx.Exec(ctx, `
+	err = h.do(ctx, func(ctx context.Context, c *Conn) error {
+		return c.transact(ctx, func() error {
+			n, err := c.Exec(ctx, `
 				INSERT INTO perlica.team (id, name, admin)
 				VALUES ($1, $2, $3)
 				ON CONFLICT DO NOTHING`, t.ID, t.Name, t.Admin)
-			if err != nil || tag.RowsAffected() == 0 {
+			if err != nil || n == 0 {
 				return err
 			}
 			made = true
-			return begin(ctx, tx, generation, "")
+			return begin(ctx, c, generation, "")
 		})
 	})
 	return made && err == nil, err
@@ -110,7 +110,7 @@ type State struct {
 
 // Look returns the state of the hub. The errors are ErrNoTeam, ErrStandby and a *VersionError.
 func (h *Hub) Look(ctx context.Context) (s State, err error) {
-	err = h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
+	err = h.do(ctx, func(ctx context.Context, c *Conn) error {
 		if err := checkVersion(ctx, c); err != nil {
 			return noTeam(err)
 		}
@@ -129,7 +129,7 @@ func (h *Hub) Look(ctx context.Context) (s State, err error) {
 			LEFT JOIN perlica.generations g ON g.ended IS NULL`).
 			Scan(&s.ID, &s.Name, &s.Admin, &s.Server, &s.Generation, &s.Adopted, &s.System, &s.Timeline, &s.Position,
 				&s.Clock, &s.Login, &s.Superuser, &s.AdminRole, &s.TLS, &s.Commit, &s.Standbys, &s.FSync, &s.Followers)
-		s.Local = local(c.Config().Host)
+		s.Local = local(h.config.Host)
 		s.Verified = h.config.TLSConfig != nil && (!h.config.TLSConfig.InsecureSkipVerify ||
 			h.config.TLSConfig.VerifyPeerCertificate != nil)
 		return noTeam(err)
@@ -142,7 +142,7 @@ func (h *Hub) Look(ctx context.Context) (s State, err error) {
 func noTeam(err error) error {
 	var pg *pgconn.PgError
 	switch {
-	case errors.Is(err, pgx.ErrNoRows):
+	case errors.Is(err, sql.ErrNoRows):
 		return ErrNoTeam
 	case errors.As(err, &pg) && pg.Code == statePrivilege:
 		return fmt.Errorf("%w: the role is no member of perlica_member", ErrNotAllowed)

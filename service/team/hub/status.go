@@ -2,11 +2,10 @@ package hub
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 )
 
 // These are the states of an input in addition to the outcomes of a run.
@@ -71,12 +70,12 @@ const statusColumns = `i.id, i.generation, i.sender, i.project, i.submitted, ` +
 
 // Status returns the state of an input. ok is false if the input does not exist.
 func (h *Hub) Status(ctx context.Context, id string) (s Status, ok bool, err error) {
-	err = h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
-		rows, err := c.Query(ctx, `SELECT `+statusColumns+statusFrom+` WHERE i.id = $1`, id)
+	err = h.do(ctx, func(ctx context.Context, c *Conn) error {
+		rows, err := c.query(ctx, `SELECT `+statusColumns+statusFrom+` WHERE i.id = $1`, id)
 		if err == nil {
-			s, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[Status])
+			s, err = collectOne[Status](rows)
 		}
-		if ok = err == nil; errors.Is(err, pgx.ErrNoRows) {
+		if ok = err == nil; errors.Is(err, sql.ErrNoRows) {
 			return nil
 		}
 		return err
@@ -88,15 +87,15 @@ func (h *Hub) Status(ctx context.Context, id string) (s Status, ok bool, err err
 // state. The states are the hub's unverified ones. The query takes seconds with a million inputs. The caller limits the
 // time.
 func (h *Hub) Inputs(ctx context.Context, state string, most int) (list []Status, err error) {
-	err = h.Do(ctx, func(ctx context.Context, c *pgx.Conn) error {
-		rows, err := c.Query(ctx, `
+	err = h.Do(ctx, func(ctx context.Context, c *Conn) error {
+		rows, err := c.query(ctx, `
 			SELECT id, generation, sender, project, submitted, state, worker, NULL::json, note, replaces, by, digest, signature
 			FROM (SELECT `+statusColumns+statusFrom+`) all_inputs
 			WHERE $1 = '' OR state = $1
 			ORDER BY submitted DESC, id DESC
 			LIMIT $2`, state, most)
 		if err == nil {
-			list, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Status])
+			list, err = collect[Status](rows)
 		}
 		return err
 	})
@@ -107,8 +106,8 @@ func (h *Hub) Inputs(ctx context.Context, state string, most int) (list []Status
 // results of Inputs.
 func (h *Hub) Counts(ctx context.Context) (counts map[string]int, err error) {
 	counts = map[string]int{}
-	err = h.Do(ctx, func(ctx context.Context, c *pgx.Conn) error {
-		rows, err := c.Query(ctx, `
+	err = h.Do(ctx, func(ctx context.Context, c *Conn) error {
+		rows, err := c.query(ctx, `
 			SELECT `+stateSQL+`, count(*)`+statusFrom+`
 			JOIN perlica.generations g ON g.name = i.generation AND g.ended IS NULL
 			GROUP BY 1`)
@@ -117,7 +116,7 @@ func (h *Hub) Counts(ctx context.Context) (counts map[string]int, err error) {
 		}
 		var state string
 		var n int
-		_, err = pgx.ForEachRow(rows, []any{&state, &n}, func() error {
+		err = rows.each([]any{&state, &n}, func() error {
 			counts[state] = n
 			return nil
 		})
@@ -128,13 +127,13 @@ func (h *Hub) Counts(ctx context.Context) (counts map[string]int, err error) {
 
 // Workers returns the workers, by name, and the hub's time.
 func (h *Hub) Workers(ctx context.Context) (list []Worker, now time.Time, err error) {
-	err = h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
-		rows, err := c.Query(ctx, `
+	err = h.do(ctx, func(ctx context.Context, c *Conn) error {
+		rows, err := c.query(ctx, `
 			SELECT name, origin, projects, providers, labels, slots, heard
 			FROM perlica.workers
 			ORDER BY name`)
 		if err == nil {
-			list, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Worker])
+			list, err = collect[Worker](rows)
 		}
 		if err == nil {
 			err = c.QueryRow(ctx, `SELECT now()`).Scan(&now)
@@ -146,8 +145,8 @@ func (h *Hub) Workers(ctx context.Context) (list []Worker, now time.Time, err er
 
 // Withdraw removes an input from the queue. It returns false if the input is claimed or closed.
 func (h *Hub) Withdraw(ctx context.Context, input, by string) (done bool, err error) {
-	err = h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
-		tag, err := c.Exec(ctx, `
+	err = h.do(ctx, func(ctx context.Context, c *Conn) error {
+		n, err := c.Exec(ctx, `
 			WITH gone AS (
 				DELETE FROM perlica.queue
 				WHERE input = $1
@@ -156,7 +155,7 @@ func (h *Hub) Withdraw(ctx context.Context, input, by string) (done bool, err er
 			INSERT INTO perlica.closings (input, kind, by, note)
 			SELECT input, 'withdrawn', $2, ''
 			FROM gone`, input, by)
-		done = tag.RowsAffected() > 0
+		done = n > 0
 		return err
 	})
 	return done && err == nil, err
@@ -174,8 +173,8 @@ func (h *Hub) Resolve(ctx context.Context, input, by, note string, signature []b
 
 // Opinions returns the status of a Resolved input once for each opinion, newest first.
 func (h *Hub) Opinions(ctx context.Context, s Status) (list []Status, err error) {
-	err = h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
-		rows, err := c.Query(ctx, `
+	err = h.do(ctx, func(ctx context.Context, c *Conn) error {
+		rows, err := c.query(ctx, `
 			SELECT by, note, signature
 			FROM perlica.closings
 			WHERE input = $1 AND kind = 'resolved'
@@ -184,7 +183,7 @@ func (h *Hub) Opinions(ctx context.Context, s Status) (list []Status, err error)
 			return err
 		}
 		list = nil
-		_, err = pgx.ForEachRow(rows, []any{&s.By, &s.Note, &s.Signature}, func() error {
+		err = rows.each([]any{&s.By, &s.Note, &s.Signature}, func() error {
 			list = append(list, s)
 			return nil
 		})
