@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sort"
 	"sync"
 	"time"
 
@@ -303,7 +304,7 @@ func Pending(ctx context.Context, r event.Reader, runs []event.RunID) ([]Questio
 			qs = append(qs, q)
 		}
 	}
-	slices.SortStableFunc(qs, func(a, b Question) int { return a.Asked.Compare(b.Asked) })
+	sort.SliceStable(qs, func(i, j int) bool { return qs[i].Asked.Before(qs[j].Asked) })
 	return qs, nil
 }
 

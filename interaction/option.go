@@ -1,8 +1,8 @@
 package interaction
 
 import (
-	"cmp"
 	"slices"
+	"sort"
 
 	"github.com/perlica/perlica/eventlog/message"
 )
@@ -54,7 +54,7 @@ func NewOffer(id string, label *message.Text, kind string) Option {
 // for good. A key thus has the same meaning for every agent. Call Order before the question is recorded.
 func Order(options []Option) []Option {
 	ordered := slices.Clone(options)
-	slices.SortStableFunc(ordered, func(a, b Option) int { return cmp.Compare(a.rank(), b.rank()) })
+	sort.SliceStable(ordered, func(i, j int) bool { return ordered[i].rank() < ordered[j].rank() })
 	return ordered
 }
 

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
+	"sort"
 
 	"github.com/coder/acp-go-sdk"
 
@@ -117,9 +117,7 @@ func (r *Runner) resolveRest(ctx context.Context, id event.RunID) error {
 		}
 		resolved = append(resolved, event.NewFact(event.InteractionResolved, "perlica", e.Refs, res))
 	}
-	slices.SortFunc(resolved, func(a, b event.Event) int {
-		return strings.Compare(string(a.Interaction), string(b.Interaction))
-	})
+	sort.Slice(resolved, func(i, j int) bool { return resolved[i].Interaction < resolved[j].Interaction })
 	return r.log.Record(resolved...)
 }
 

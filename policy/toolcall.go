@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
+	"sort"
 	"strings"
 
 	"github.com/perlica/perlica/policy/shell"
@@ -122,7 +123,7 @@ func (r *reader) finishCall() {
 			r.addPath(c.Dir)
 		}
 	}
-	slices.SortStableFunc(r.fields, func(a, b Field) int { return strings.Compare(a.Name, b.Name) })
+	sort.SliceStable(r.fields, func(i, j int) bool { return r.fields[i].Name < r.fields[j].Name })
 	r.bodies = slices.DeleteFunc(r.bodies, func(b Diff) bool {
 		return slices.ContainsFunc(r.call.Diffs, func(d Diff) bool {
 			return (b.New == "" || strings.Contains(d.New, b.New)) && (b.Old == "" || strings.Contains(d.Old, b.Old))

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"regexp/syntax"
 	"slices"
+	"sort"
 	"strings"
 	"sync"
 )
@@ -205,7 +206,7 @@ func (sc *scanner) commandLine(c command, from, to int) {
 			spans = append(spans, [2]int{a, b})
 		}
 	}
-	slices.SortFunc(spans, func(a, b [2]int) int { return a[0] - b[0] })
+	sort.Slice(spans, func(i, j int) bool { return spans[i][0] < spans[j][0] })
 	for _, span := range spans {
 		if v := s[span[0]:span[1]]; !isReference(v) && !strings.Contains(v, redacted) {
 			sc.maskSecret(span[0], span[1])

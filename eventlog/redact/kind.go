@@ -3,7 +3,7 @@ package redact
 import (
 	"encoding/base64"
 	"encoding/json"
-	"slices"
+	"sort"
 	"strings"
 	"sync"
 )
@@ -29,7 +29,7 @@ var kindIndex = sync.OnceValue(func() *index {
 		t.lists[t.pairs[p]] = append(t.lists[t.pairs[p]], k)
 	}
 	for _, list := range t.lists {
-		slices.SortStableFunc(list, func(a, b kind) int { return len(b.prefix) - len(a.prefix) })
+		sort.SliceStable(list, func(i, j int) bool { return len(list[i].prefix) > len(list[j].prefix) })
 	}
 	return t
 })

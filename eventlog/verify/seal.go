@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sort"
 	"sync"
 
 	"golang.org/x/mod/sumdb/note"
@@ -62,11 +63,9 @@ func (v *verification) addHeads(ctx context.Context) error {
 		first = append(first, s)
 	}
 	v.seals = append(first, v.seals...)
-	slices.SortStableFunc(v.seals, bySize)
+	sort.SliceStable(v.seals, func(i, j int) bool { return v.seals[i].size < v.seals[j].size })
 	return nil
 }
-
-func bySize(a, b seal) int { return cmp.Compare(a.size, b.size) }
 
 // compareStored compares a line of the anchor with the stored checkpoints of the same size. The line must equal one
 // of them. If there are none, the signature of the line itself is verified.

@@ -6,6 +6,7 @@ import (
 	"math/bits"
 	"runtime"
 	"slices"
+	"sort"
 	"sync"
 
 	"golang.org/x/mod/sumdb/note"
@@ -164,7 +165,7 @@ func (v *verification) readBlocks(whole context.Context) error {
 // addBlock checks the events of a block together with all earlier events.
 func (v *verification) addBlock(b *Block) {
 	v.stored = append(v.stored, b.seals...)
-	slices.SortStableFunc(v.stored, bySize)
+	sort.SliceStable(v.stored, func(i, j int) bool { return v.stored[i].size < v.stored[j].size })
 	for i := range b.rows {
 		r := &b.rows[i]
 		seq := int64(r.Seq)

@@ -7,10 +7,10 @@
 package verify
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
+	"sort"
 	"time"
 
 	"golang.org/x/mod/sumdb/note"
@@ -232,16 +232,9 @@ func (v *verification) finish(err error) (Report, error) {
 	if v.broken {
 		v.rep.Root = tlog.Hash{}
 	}
-	slices.SortStableFunc(v.rep.Findings, func(a, b Finding) int {
-		switch {
-		case a.Seq == b.Seq:
-			return 0
-		case a.Seq == 0:
-			return 1
-		case b.Seq == 0:
-			return -1
-		}
-		return cmp.Compare(a.Seq, b.Seq)
+	sort.SliceStable(v.rep.Findings, func(i, j int) bool { // findings without a number come last
+		a, b := v.rep.Findings[i].Seq, v.rep.Findings[j].Seq
+		return a != 0 && (a < b || b == 0)
 	})
 	v.listKinds()
 	return v.rep, nil

@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -179,8 +180,8 @@ func (f *Field) Prefer(given json.RawMessage) {
 		return
 	}
 	if f.input == nil {
-		slices.SortStableFunc(f.values, func(a, b value) int {
-			return cmp.Compare(rank(a, given), rank(b, given))
+		sort.SliceStable(f.values, func(i, j int) bool {
+			return rank(f.values[i], given) < rank(f.values[j], given)
 		})
 		return
 	}

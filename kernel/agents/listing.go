@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/perlica/perlica/eventlog/message"
@@ -94,9 +95,8 @@ func (l *Listing) Require(needs []Requirement) {
 
 // SortUsable sorts the list by state, usable agents first. Agents with the same state keep their order.
 func SortUsable(list []Listing) {
-	slices.SortStableFunc(list, func(a, b Listing) int {
-		return slices.Index(order, a.State) - slices.Index(order,
-			b.State)
+	sort.SliceStable(list, func(i, j int) bool {
+		return slices.Index(order, list[i].State) < slices.Index(order, list[j].State)
 	})
 }
 

@@ -8,7 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
+	"sort"
 	"strings"
 
 	"github.com/perlica/perlica/eventlog/disk"
@@ -102,7 +102,7 @@ func (s Store) Logs() (list []Log, err error) {
 	for _, e := range entries {
 		list = append(list, Log{Path: e.Path, Origin: e.Origin})
 	}
-	slices.SortFunc(list, func(a, b Log) int { return strings.Compare(a.Path, b.Path) })
+	sort.Slice(list, func(i, j int) bool { return list[i].Path < list[j].Path })
 	return list, err
 }
 

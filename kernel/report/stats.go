@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -286,11 +287,13 @@ func (c *counter) stats() Stats {
 }
 
 func (s *Stats) sortAll() {
-	slices.SortFunc(s.Groups, func(a, b Group) int {
-		return cmp.Or(strings.Compare(a.Day, b.Day), strings.Compare(a.Provider, b.Provider))
+	sort.Slice(s.Groups, func(i, j int) bool {
+		a, b := &s.Groups[i], &s.Groups[j]
+		return cmp.Or(strings.Compare(a.Day, b.Day), strings.Compare(a.Provider, b.Provider)) < 0
 	})
-	slices.SortFunc(s.Answers, func(a, b Answers) int {
-		return cmp.Or(b.N-a.N, strings.Compare(a.Kind, b.Kind), strings.Compare(a.Who, b.Who))
+	sort.Slice(s.Answers, func(i, j int) bool {
+		a, b := &s.Answers[i], &s.Answers[j]
+		return cmp.Or(b.N-a.N, strings.Compare(a.Kind, b.Kind), strings.Compare(a.Who, b.Who)) < 0
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/perlica/perlica/eventlog/event"
@@ -188,7 +189,7 @@ func OpenRuns(ctx context.Context, log *store.Reader, locks string) ([]OpenRun, 
 			return nil, err
 		}
 	}
-	slices.SortStableFunc(list, func(a, b OpenRun) int { return cmp.Compare(a.first, b.first) })
+	sort.SliceStable(list, func(i, j int) bool { return list[i].first < list[j].first })
 	return list, nil
 }
 

@@ -7,7 +7,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
-	"strings"
+	"sort"
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/message"
@@ -63,7 +63,7 @@ func filesOf(store *program.Store, f *flow.Flow) (list []program.File) {
 	for path, digest := range f.Files {
 		list = append(list, store.FileOf(path, digest))
 	}
-	slices.SortFunc(list, func(a, b program.File) int { return strings.Compare(a.Path, b.Path) })
+	sort.Slice(list, func(i, j int) bool { return list[i].Path < list[j].Path })
 	return list
 }
 

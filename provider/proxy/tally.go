@@ -2,7 +2,7 @@ package proxy
 
 import (
 	"cmp"
-	"slices"
+	"sort"
 	"sync"
 	"time"
 )
@@ -86,8 +86,9 @@ func (t *tally) finish() {
 	for _, c := range t.rest {
 		list = append(list, c)
 	}
-	slices.SortFunc(list, func(a, b Connection) int {
-		return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.Port, b.Port), cmp.Compare(a.Refused, b.Refused))
+	sort.Slice(list, func(i, j int) bool {
+		a, b := &list[i], &list[j]
+		return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.Port, b.Port), cmp.Compare(a.Refused, b.Refused)) < 0
 	})
 	for _, c := range list {
 		t.record(c)

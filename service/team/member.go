@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
+	"sort"
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/fact"
@@ -156,7 +156,7 @@ func (t *Team) Members() (list []fact.TeamMember) {
 	for _, m := range t.members {
 		list = append(list, m)
 	}
-	slices.SortFunc(list, func(a, b fact.TeamMember) int { return strings.Compare(a.Name, b.Name) })
+	sort.Slice(list, func(i, j int) bool { return list[i].Name < list[j].Name })
 	return list
 }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sort"
 	"strings"
 	"sync"
 	"time"
@@ -336,8 +337,9 @@ func together[T any](ctx context.Context, list []*eventLog, f func(context.Conte
 		})
 	}
 	all.Wait()
-	slices.SortFunc(bad, func(a, b unreadable) int {
-		return cmp.Or(strings.Compare(a.Project, b.Project), strings.Compare(a.Context, b.Context))
+	sort.Slice(bad, func(i, j int) bool {
+		a, b := &bad[i], &bad[j]
+		return cmp.Or(strings.Compare(a.Project, b.Project), strings.Compare(a.Context, b.Context)) < 0
 	})
 	return of, bad
 }

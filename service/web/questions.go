@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -127,7 +128,9 @@ func (s *Server) questions(w http.ResponseWriter, r *request) error {
 	for _, found := range of {
 		answer.Questions = append(answer.Questions, found...)
 	}
-	slices.SortFunc(answer.Questions, func(a, b question) int { return a.Asked.Compare(b.Asked) })
+	sort.Slice(answer.Questions, func(i, j int) bool {
+		return answer.Questions[i].Asked.Before(answer.Questions[j].Asked)
+	})
 	s.present.noteRequest(r.visitor.ID)
 	return reply(w, http.StatusOK, answer)
 }

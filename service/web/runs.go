@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"sort"
 	"strings"
 
 	"github.com/perlica/perlica/eventlog/event"
@@ -100,9 +101,10 @@ func (s *Server) runs(w http.ResponseWriter, r *request) error {
 	for _, found := range of {
 		answer.Runs = append(answer.Runs, found...)
 	}
-	slices.SortStableFunc(answer.Runs, func(a, b runShown) int {
+	sort.SliceStable(answer.Runs, func(i, j int) bool {
+		a, b := &answer.Runs[i], &answer.Runs[j]
 		return cmp.Or(b.At.Compare(a.At), strings.Compare(b.Project, a.Project), strings.Compare(b.Context, a.Context),
-			cmp.Compare(b.Seq, a.Seq))
+			cmp.Compare(b.Seq, a.Seq)) < 0
 	})
 	if state != "open" && len(answer.Runs) > n {
 		answer.Runs = answer.Runs[:n]

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"sort"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -69,8 +70,9 @@ func (s *Server) search(w http.ResponseWriter, r *request) error {
 	for _, found := range of {
 		answer.Hits = append(answer.Hits, found...)
 	}
-	slices.SortStableFunc(answer.Hits, func(a, b hit) int {
-		return cmp.Or(b.Time.Compare(a.Time), strings.Compare(a.Project, b.Project), cmp.Compare(b.Seq, a.Seq))
+	sort.SliceStable(answer.Hits, func(i, j int) bool {
+		a, b := &answer.Hits[i], &answer.Hits[j]
+		return cmp.Or(b.Time.Compare(a.Time), strings.Compare(a.Project, b.Project), cmp.Compare(b.Seq, a.Seq)) < 0
 	})
 	answer.Hits = answer.Hits[:min(n, len(answer.Hits))]
 	return reply(w, http.StatusOK, answer)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"sort"
 	"strings"
 
 	"github.com/perlica/perlica/eventlog/event"
@@ -172,8 +173,9 @@ func (s *Server) sessions(w http.ResponseWriter, r *request) error {
 			}
 		}
 	}
-	slices.SortFunc(found, func(a, b session) int {
-		return cmp.Or(cmp.Compare(b.Used.UnixNano(), a.Used.UnixNano()), strings.Compare(string(b.ID), string(a.ID)))
+	sort.Slice(found, func(i, j int) bool {
+		a, b := &found[i], &found[j]
+		return cmp.Or(cmp.Compare(b.Used.UnixNano(), a.Used.UnixNano()), strings.Compare(string(b.ID), string(a.ID))) < 0
 	})
 	answer := struct {
 		Sessions   []session    `json:"sessions"`

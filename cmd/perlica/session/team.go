@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"sort"
 	"strconv"
 	"time"
 
@@ -51,7 +51,7 @@ func (a *app) sessionsOfTeam(ctx context.Context, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	slices.SortStableFunc(list, func(a, b workersSession) int { return b.Used.Compare(a.Used) })
+	sort.SliceStable(list, func(i, j int) bool { return list[i].Used.After(list[j].Used) })
 	err = a.printWorkers(list, asJSON)
 	if err == nil && missing {
 		err = frame.ExitFailure.With(nil)

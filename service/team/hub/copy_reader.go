@@ -1,7 +1,6 @@
 package hub
 
 import (
-	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -10,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sort"
 	"strconv"
 	"time"
 
@@ -102,7 +102,7 @@ func (r *CopyReader) OpenRuns(ctx context.Context) (runs []event.RunID, err erro
 			received = append(received, e)
 		}
 	}
-	slices.SortFunc(received, func(a, b event.Event) int { return cmp.Compare(a.Seq, b.Seq) })
+	sort.Slice(received, func(i, j int) bool { return received[i].Seq < received[j].Seq })
 	for _, e := range received {
 		runs = append(runs, e.Run)
 	}

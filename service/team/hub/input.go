@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 )
@@ -27,7 +28,7 @@ const piece = 1 << 20
 func (h *Hub) Submit(ctx context.Context, generation string, inputs []Input) (came map[string]string, err error) {
 	inputs = slices.Clone(inputs)
 	// All submissions use the same order, because different orders could deadlock.
-	slices.SortFunc(inputs, func(a, b Input) int { return cmp.Compare(a.ID, b.ID) })
+	sort.Slice(inputs, func(i, j int) bool { return inputs[i].ID < inputs[j].ID })
 	cols, err := columnsOf(inputs)
 	if err != nil {
 		return nil, err

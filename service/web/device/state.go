@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/perlica/perlica/eventlog/event"
@@ -139,7 +140,10 @@ func (s *state) list() []Device {
 	for _, dev := range s.devices {
 		list = append(list, *dev)
 	}
-	slices.SortFunc(list, func(a, b Device) int { return cmp.Or(a.Paired.Compare(b.Paired), cmp.Compare(a.ID, b.ID)) })
+	sort.Slice(list, func(i, j int) bool {
+		a, b := &list[i], &list[j]
+		return cmp.Or(a.Paired.Compare(b.Paired), cmp.Compare(a.ID, b.ID)) < 0
+	})
 	return list
 }
 
