@@ -39,8 +39,8 @@ type Text struct {
 // at each start.
 var declared = make([]*Text, 0, 1000)
 
-// New declares a sentence. Its words are a format with the verbs %s, %q and %d. Inlined about a thousand times, it would
-// add 0.3 MB to the program.
+// New declares a sentence. Its words are a format with the verbs %s, %q and %d. Inlined at each use, it
+// would add 0.3 MB to the program.
 //
 //go:noinline
 func New(code Code, english string) *Text {

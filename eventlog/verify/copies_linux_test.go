@@ -61,8 +61,8 @@ func asCopy(t *testing.T, p pieces) func(verify.Options) (verify.Report, error) 
 			if e.Withheld != "" {
 				payload = nil
 			}
-			x.Add(`INSERT INTO perlica.events (worker, seq, leaf, header, payload) VALUES ('w', $1, $2, $3, $4)`, int64(e.Seq),
-				e.LeafHash[:], e.AppendHeader(nil), payload)
+			x.Add(`INSERT INTO perlica.events (worker, seq, leaf, header, payload) VALUES ('w', $1, $2, $3, $4)`,
+				int64(e.Seq), e.LeafHash[:], e.AppendHeader(nil), payload)
 		}
 		for _, k := range p.heads {
 			x.Add(`INSERT INTO perlica.checkpoints (worker, size, note) VALUES ('w', $1, $2)`, k.Size, k.Note)

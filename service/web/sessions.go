@@ -175,7 +175,7 @@ func (s *Server) sessions(w http.ResponseWriter, r *request) error {
 	}
 	sort.Slice(found, func(i, j int) bool {
 		a, b := &found[i], &found[j]
-		return cmp.Or(cmp.Compare(b.Used.UnixNano(), a.Used.UnixNano()), strings.Compare(string(b.ID), string(a.ID))) < 0
+		return cmp.Or(b.Used.Compare(a.Used), cmp.Compare(b.ID, a.ID)) < 0
 	})
 	answer := struct {
 		Sessions   []session    `json:"sessions"`

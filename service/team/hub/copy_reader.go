@@ -216,7 +216,8 @@ func (r *CopyReader) page(ctx context.Context, q *event.Query) (list []event.Eve
 		var leaf, header, payload []byte
 		return rows.each([]any{&seq, &leaf, &header, &payload}, func() error {
 			text := slices.Concat(leaf, header, payload)
-			row := row{seq: seq, leaf: len(leaf), header: len(leaf) + len(header), payload: len(text), gone: payload == nil}
+			row := row{seq: seq, leaf: len(leaf), header: len(leaf) + len(header), payload: len(text),
+				gone: payload == nil}
 			e, err := row.event(text, 0)
 			if err != nil {
 				return fmt.Errorf("%w: event %d of %s: %w", ErrEdited, row.seq, r.Worker, err)

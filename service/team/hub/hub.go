@@ -126,8 +126,9 @@ func Open(url string) (*Hub, error) {
 		config.ConnectTimeout = patience / 3
 	}
 	config.RuntimeParams["application_name"] = "perlica"
-	config.RuntimeParams["datestyle"], config.RuntimeParams["timezone"] = "ISO", "UTC" // as timeLayout expects
-	config.RuntimeParams["search_path"] = "pg_catalog"                                 // all names in this package include their schema
+	// timeLayout expects this style and this zone.
+	config.RuntimeParams["datestyle"], config.RuntimeParams["timezone"] = "ISO", "UTC"
+	config.RuntimeParams["search_path"] = "pg_catalog" // all names in this package include their schema
 	h := &Hub{config: config}
 	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
 		// A warning after a commit means that the wait for a standby was cancelled. Without this check, the commit
