@@ -271,12 +271,13 @@ func Find(ctx context.Context, r event.Reader, id event.InteractionID) (Question
 		if err != nil {
 			return Question{}, err
 		}
-		return decode(e)
+		return Decode(e)
 	}
 	return Question{}, fmt.Errorf("%w: %s", ErrUnknownQuestion, id)
 }
 
-func decode(e event.Event) (q Question, err error) {
+// Decode decodes the payload of an event interaction.requested.
+func Decode(e event.Event) (q Question, err error) {
 	err = e.Decode(&q)
 	q.ID, q.Refs, q.Asked, q.Writer = e.Interaction, e.Refs, e.Time, e.Writer
 	return q, err
@@ -296,7 +297,7 @@ func Pending(ctx context.Context, r event.Reader, runs []event.RunID) ([]Questio
 				qs = slices.DeleteFunc(qs, func(q Question) bool { return q.ID == e.Interaction })
 				continue
 			}
-			q, err := decode(e)
+			q, err := Decode(e)
 			// A later version of Perlica wrote this question. This version can only close it.
 			if err != nil {
 				q.Title, q.Options, q.Expires = "", nil, time.Time{}
@@ -325,14 +326,20 @@ func taken(ctx context.Context, r event.Reader, id event.InteractionID) error {
 	if err != nil || !ok {
 		return err
 	}
+	end, err := DecodeEnd(e)
+	return errors.Join(end, err)
+}
+
+// DecodeEnd decodes the event that ended a question: interaction.answered or interaction.lapsed.
+func DecodeEnd(e event.Event) (*TakenError, error) {
 	if e.Type == event.InteractionLapsed {
 		var l lapse
 		err := e.Decode(&l)
-		return errors.Join(&TakenError{Lapsed: l.Reason, At: e.Time}, err)
+		return &TakenError{Lapsed: l.Reason, At: e.Time}, err
 	}
 	var a Answer
-	err = e.Decode(&a)
-	return errors.Join(&TakenError{Answer: &a, At: e.Time}, err)
+	err := e.Decode(&a)
+	return &TakenError{Answer: &a, At: e.Time}, err
 }
 
 // Abandon closes and resolves a question of a process that has died. If the question is already closed, Abandon only

@@ -46,12 +46,16 @@ func (q Question) Because(why *message.Text) Question {
 // Subject describes a permission request. Commands, Dir, Paths, Tier and the fields that are not inert describe the
 // action. A person must have seen all of these before a yes counts.
 type Subject struct {
+	// Request is the JSON-RPC id of the agent's request. It is empty if the question is not about a request.
+	Request  string   `json:"request,omitempty"`
 	Provider string   `json:"provider"`
 	Kind     string   `json:"kind,omitempty"` // ACP's tool kind
 	Commands []string `json:"commands,omitempty"`
 	// Dir is the directory that the policy assumed. Commands start in it, and paths may be relative to it.
 	Dir   string   `json:"dir,omitempty"`
 	Paths []string `json:"paths,omitempty"`
+	// LeadsTo has the targets of the paths that symbolic links lead elsewhere, by path. An empty target is unknown.
+	LeadsTo map[string]string `json:"leads_to,omitempty"`
 	// Tier is the policy's tier: "ordinary", "always-asked" or "refused". It is empty if the policy gave no tier.
 	Tier string `json:"tier,omitempty"`
 	// Fields are the fields of the tool's input that are not in Commands or Paths, ordered by name.

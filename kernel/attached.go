@@ -403,7 +403,7 @@ func (c *client) refuses(p *provider.PermissionRequest) bool {
 	if d.Effect != policy.Deny {
 		return false
 	}
-	made := decision(req, d)
+	made := decision(p.ID, req, d)
 	// The error may be ignored: if the log cannot be written, the agent's next line ends the agent.
 	_ = c.run.r.log.Record(event.NewFact(event.PolicyDecided, "policy", c.refs(), made))
 	c.sums.addDecision(a, false)

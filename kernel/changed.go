@@ -65,7 +65,7 @@ func (c *client) changedFiles() (shell.Changed, error) {
 	r.mu.Lock()
 	s := r.changes[c.run.refs.Session]
 	if s == nil {
-		s = &changes{files: shell.Changed{}, heard: map[acp.ToolCallId]bool{}}
+		s = newChanges()
 		r.changes[c.run.refs.Session] = s
 	}
 	r.mu.Unlock()
@@ -76,12 +76,25 @@ func (c *client) changedFiles() (shell.Changed, error) {
 	}
 	q := event.Query{
 		Session: c.run.refs.Session, After: s.upTo,
-		Types: []event.Type{event.NotificationReceived, event.ReplySent, event.ReplyFailed},
+		Types: changeTypes,
 	}
-	speaker, place := c.speaker(), c.place()
-	for e, err := range r.log.Events(context.Background(), q) {
+	if err := s.readEvents(&r.log.Reader, q, c.speaker(), c.place()); err != nil {
+		return nil, err
+	}
+	return maps.Clone(s.files), nil
+}
+
+func newChanges() *changes { return &changes{files: shell.Changed{}, heard: map[acp.ToolCallId]bool{}} }
+
+// changeTypes are the types of the events from which changes follow.
+var changeTypes = []event.Type{event.NotificationReceived, event.ReplySent, event.ReplyFailed}
+
+// readEvents adds the events of the log that q selects. The agent's calls start in the place.
+func (s *changes) readEvents(log event.Reader, q event.Query, agent speaker, place shell.Place) error {
+	line := func(seq event.Seq) []byte { return lineOf(log, seq) }
+	for e, err := range log.Events(context.Background(), q) {
 		if err != nil {
-			return nil, err
+			return err
 		}
 		s.upTo = e.Seq
 		if e.Run != "" && s.findRun(e.Run) == nil {
@@ -91,19 +104,19 @@ func (c *client) changedFiles() (shell.Changed, error) {
 				}
 				s.runs = slices.Delete(s.runs, 0, 1)
 			}
-			s.runs = append(s.runs, &runChanges{e.Run, map[acp.ToolCallId]*change{}, map[string]*pendingRequest{}, r.lineOf})
+			s.runs = append(s.runs, &runChanges{e.Run, map[acp.ToolCallId]*change{}, map[string]*pendingRequest{}, line})
 		}
 		if len(s.runs) > 0 && e.Payload != nil {
-			s.addEvent(e, speaker)
+			s.addEvent(e, agent)
 		}
 	}
 	s.addFiles(place)
-	return maps.Clone(s.files), nil
+	return nil
 }
 
 // lineOf returns the payload of an event, or nil if the event cannot be read.
-func (r *Runner) lineOf(seq event.Seq) []byte {
-	for e, err := range r.log.Events(context.Background(), event.Query{After: seq - 1, Until: seq}) {
+func lineOf(log event.Reader, seq event.Seq) []byte {
+	for e, err := range log.Events(context.Background(), event.Query{After: seq - 1, Until: seq}) {
 		if err == nil {
 			return e.Payload
 		}
@@ -183,8 +196,8 @@ func (r *runChanges) mergePending(t *change) {
 // requestedTool returns the tool call that a recorded request describes: a request for permission, or a request for an
 // action of the editor.
 func requestedTool(line []byte) (id string, call provider.ToolCall, ok bool) {
-	if id, call, ok = provider.ParsePermission(line); ok {
-		return id, call, true
+	if p, ok := provider.ParsePermission(line); ok {
+		return p.ID, p.Tool, true
 	}
 	env := provider.ParseMessage(line)
 	exempt := exception.Of(exception.Agent, env.Method)

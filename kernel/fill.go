@@ -105,7 +105,7 @@ func (f *filling) readForm() (why *message.Text) {
 		if d.Effect == policy.Deny {
 			return d.Reason()
 		}
-		f.base = f.q.question(tool, nil, read, d)
+		f.base = f.q.question(&provider.PermissionRequest{ID: f.p.ID, Tool: tool}, read, d)
 		f.base.Word = ""
 		if !ask.Approval {
 			f.base.Subject.Tier = string(shell.AlwaysAsked)

@@ -85,17 +85,11 @@ func (q *questions) judgeRequest(p *provider.PermissionRequest) {
 		q.c.warn("ambiguous_options", ambiguousOptions.With(n, p.Tool.Title))
 	}
 	a := asking{PermissionRequest: p, place: q.c.placeOf(p)}
-	unplaced := q.c.reading(a).Request
-	if len(unplaced.Commands) > 0 && a.place.Sandbox == nil {
-		changed, err := q.c.changedFiles()
-		if err != nil {
-			q.c.lifecycle.killAgent()
-			return
-		}
-		a.place.Changed = changed
+	read, err := q.c.asker().readQuestion(&a, announced, q.c.changedFiles)
+	if err != nil {
+		q.c.lifecycle.killAgent()
+		return
 	}
-	a.dirs = startsWhere(unplaced, q.c.readTool(announced, nil, a.place).Request)
-	read := q.c.reading(a)
 	if live && !q.c.run.r.opt.Judges.None() {
 		if d := q.c.run.r.policy.Decide(read.Request, q.c.run.t.Permissions); d.Effect == policy.Ask {
 			q.open.Go(func() { q.settle(a, read, q.askPrograms(a, read, d), live) }) // later questions do not wait
@@ -118,7 +112,7 @@ func (q *questions) settle(a asking, read policy.Reading, ruling hook.Ruling, li
 			q.putQuestion(a, read, d)
 			return
 		}
-		made := decision(read.Request, d)
+		made := decision(a.ID, read.Request, d)
 		if d.By == policy.ByProgram {
 			made.Program = ruling.Program
 		}
@@ -143,7 +137,7 @@ func (q *questions) askPrograms(a asking, read policy.Reading, d policy.Decision
 		cancel()
 	}()
 	run := q.c.run
-	asked := q.question(a.Tool, unambiguous(a.Options), read, d)
+	asked := q.question(a.PermissionRequest, read, d)
 	return run.r.opt.Judges.Ask(ctx, hook.Question{
 		Dir: run.t.Dir, Provider: run.t.Agent.ID, Session: run.refs.Session, Run: run.refs.Run, Input: run.refs.Input,
 		Mode: run.t.Permissions, Tier: string(d.Tier), MayAllow: d.ProgramMayAllow, Title: asked.Title, Why: asked.Why,
@@ -171,7 +165,7 @@ func (q *questions) programFailed(f fact.HookFailed) {
 
 // putQuestion asks a person.
 func (q *questions) putQuestion(a asking, read policy.Reading, d policy.Decision) {
-	question := q.question(a.Tool, unambiguous(a.Options), read, d)
+	question := q.question(a.PermissionRequest, read, d)
 	if q.c.run.t.AnswerIn > 0 {
 		if err := q.c.run.r.questions.Reachable(); err != nil {
 			q.c.warn("unreachable", unreachable.With(err))
@@ -239,13 +233,13 @@ func (q *questions) answerDecided(a asking, made fact.PolicyDecided, d policy.De
 	return true
 }
 
-// decision returns the fact of a decision that no person made.
-func decision(req policy.Request, d policy.Decision) fact.PolicyDecided {
-	commands, _ := commandTexts(req)
+// decision returns the fact of a decision that no person made, about the agent's request with this id.
+func decision(id string, req policy.Request, d policy.Decision) fact.PolicyDecided {
+	commands, dir := commandTexts(req)
 	return fact.PolicyDecided{
-		Title: req.Title, Commands: commands, Paths: req.Paths,
-		Effect: string(d.Effect), By: string(d.By), Rule: d.Rule, Approval: d.ApprovalID(), Why: d.Why, Option: d.OptionID,
-		Coded: d.Coded,
+		Request: id, Title: req.Title, Commands: commands, Dir: dir, Paths: req.Paths, LeadsTo: req.Targets(),
+		Tier: string(d.Tier), Effect: string(d.Effect), By: string(d.By), Rule: d.Rule, Approval: d.ApprovalID(),
+		Why: d.Why, Option: d.OptionID, Coded: d.Coded,
 	}
 }
 
@@ -268,14 +262,14 @@ func commandTexts(req policy.Request) (texts []string, dir string) {
 }
 
 // question returns the question that asks a person about the agent's request.
-func (q *questions) question(call provider.ToolCall, options []acp.PermissionOption, read policy.Reading,
+func (q *questions) question(p *provider.PermissionRequest, read policy.Reading,
 	d policy.Decision) interaction.Question {
-	req := read.Request
+	req, call := read.Request, p.Tool
 	out := interaction.Question{
 		Title: call.Title,
 		Subject: interaction.Subject{
-			Provider: q.c.run.t.Agent.ID, Kind: string(call.Kind), Paths: req.Paths, Tier: string(d.Tier),
-			RawInput: call.RawInput,
+			Request: p.ID, Provider: q.c.run.t.Agent.ID, Kind: string(call.Kind), Paths: req.Paths,
+			LeadsTo: req.Targets(), Tier: string(d.Tier), RawInput: call.RawInput,
 		},
 		Word: d.Word, Why: d.Why, Coded: d.Coded, Allow: d.Allow,
 		Expires: q.c.sums.now().Add(q.c.run.t.AnswerIn),
@@ -297,7 +291,7 @@ func (q *questions) question(call provider.ToolCall, options []acp.PermissionOpt
 	for _, b := range read.Bodies {
 		out.Subject.Diffs = append(out.Subject.Diffs, interaction.Diff{Path: b.Path, Old: b.Old, New: b.New})
 	}
-	for _, o := range options {
+	for _, o := range unambiguous(p.Options) {
 		out.Options = append(out.Options, interaction.Option{ID: string(o.OptionId), Label: o.Name, Kind: string(o.Kind)})
 	}
 	for _, o := range req.Offers() {

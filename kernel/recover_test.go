@@ -35,6 +35,7 @@ func openAlone(t *testing.T) *Runner {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { checkPast(t, r) })
 	return r
 }
 

@@ -259,12 +259,26 @@ func (c *client) switchedMode(from, to string, modes []acp.SessionMode, chosen b
 	}
 }
 
+// asker is an agent that asks in a session. It has everything about both that a judgement needs.
+type asker struct {
+	speaker
+	session event.SessionID
+	command []string // the agent's program and its arguments
+}
+
+// asker returns the agent of the turn as one that asks.
+func (c *client) asker() asker { return asker{c.speaker(), c.run.refs.Session, c.run.t.Agent.Command} }
+
 // readTool returns a tool call as policy understands it, for a decision and for a question.
 func (c *client) readTool(call provider.ToolCall, options []acp.PermissionOption, place shell.Place) policy.Reading {
-	read := policy.ReadToolCall(callOf(c.speaker(), call), place)
+	return c.asker().readTool(call, options, place)
+}
+
+func (k asker) readTool(call provider.ToolCall, options []acp.PermissionOption, place shell.Place) policy.Reading {
+	read := policy.ReadToolCall(callOf(k.speaker, call), place)
 	req := &read.Request
-	req.Session = string(c.run.refs.Session)
-	req.Agent, _ = shell.Words(c.run.t.Agent.Command)
+	req.Session = string(k.session)
+	req.Agent, _ = shell.Words(k.command)
 	for _, o := range options {
 		req.Options = append(req.Options, policy.Option{ID: string(o.OptionId), Name: o.Name, Kind: string(o.Kind)})
 	}
@@ -284,8 +298,26 @@ type asking struct {
 
 // reading returns the question's tool call as policy understands it. The result depends only on a and the agent's
 // identity.
-func (c *client) reading(a asking) policy.Reading {
-	read := c.readTool(a.Tool, unambiguous(a.Options), a.place)
+func (c *client) reading(a asking) policy.Reading { return c.asker().reading(a) }
+
+// readQuestion completes the place and the directories of a question and returns its reading. It reads a question of a
+// running turn and a recorded question. "announced" is the call as the agent had described it before the question.
+// "changed" returns the files that the session has changed.
+func (k asker) readQuestion(a *asking, announced provider.ToolCall,
+	changed func() (shell.Changed, error)) (policy.Reading, error) {
+	unplaced := k.reading(*a).Request
+	if len(unplaced.Commands) > 0 && a.place.Sandbox == nil {
+		var err error
+		if a.place.Changed, err = changed(); err != nil {
+			return policy.Reading{}, err
+		}
+	}
+	a.dirs = startsWhere(unplaced, k.readTool(announced, nil, a.place).Request)
+	return k.reading(*a), nil
+}
+
+func (k asker) reading(a asking) policy.Reading {
+	read := k.readTool(a.Tool, unambiguous(a.Options), a.place)
 	for i, dir := range a.dirs {
 		if dir != "" {
 			read.Request.Commands[i].Dir = dir
@@ -324,11 +356,16 @@ func (c *client) placeOf(p *provider.PermissionRequest) shell.Place {
 }
 
 func (r *Runner) place(s Setup) shell.Place {
-	p := shell.Place{Dir: realDir(s.Dir), Home: realDir(s.Home)}
-	for _, t := range s.Temp {
+	return realPlace(shell.Place{Dir: s.Dir, Home: s.Home, Temp: s.Temp, Own: r.opt.Own})
+}
+
+// realPlace returns the place with resolved links in its directories.
+func realPlace(at shell.Place) shell.Place {
+	p := shell.Place{Dir: realDir(at.Dir), Home: realDir(at.Home)}
+	for _, t := range at.Temp {
 		p.Temp = append(p.Temp, realDir(t))
 	}
-	for _, o := range r.opt.Own {
+	for _, o := range at.Own {
 		p.Own = append(p.Own, realDir(o))
 	}
 	return p

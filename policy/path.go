@@ -102,6 +102,23 @@ func resolved(p shell.Place) shell.Place {
 	return shell.Place{Dir: realOr(p.Dir), Home: realOr(p.Home), Temp: all(p.Temp), Own: all(p.Own)}
 }
 
+// Targets returns the target of each path of the request that symbolic links lead elsewhere. The target is empty if it
+// is unknown.
+func (r Request) Targets() map[string]string {
+	var list map[string]string
+	for _, p := range r.Paths {
+		real, ok := realPath(p)
+		if ok && real == filepath.Clean(p) {
+			continue
+		}
+		if list == nil {
+			list = map[string]string{}
+		}
+		list[p] = real
+	}
+	return list
+}
+
 // samePath reports whether two paths lead to the same file.
 func samePath(a, b string) bool {
 	if filepath.Clean(a) == filepath.Clean(b) {

@@ -217,15 +217,15 @@ type permissionParams struct {
 	Options   []acp.PermissionOption `json:"options"`
 }
 
-// ParsePermission decodes a recorded line, if it is a session/request_permission. id is the JSON-RPC id of the request.
-func ParsePermission(line []byte) (id string, call ToolCall, ok bool) {
+// ParsePermission decodes a recorded line, if it is a session/request_permission. The result cannot be answered.
+func ParsePermission(line []byte) (p *PermissionRequest, ok bool) {
 	env := ParseMessage(line)
 	if env.Kind != Request || env.Method != acp.ClientMethodSessionRequestPermission {
-		return "", ToolCall{}, false
+		return nil, false
 	}
 	var v permissionParams
 	err := json.Unmarshal(env.Params, &v)
-	return env.ID, v.ToolCall, err == nil
+	return &PermissionRequest{ID: env.ID, Tool: v.ToolCall, Options: v.Options}, err == nil
 }
 
 func (c *Conn) requestPermission(env Message) {

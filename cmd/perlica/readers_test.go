@@ -43,6 +43,7 @@ var logReaders = map[string][]string{
 	"perlica agent replay":          {"agent replay LOG --run RUN", "agent replay LOG --session work"},
 	"perlica pending show":          {"pending show QUESTION", "pending show QUESTION --json"},
 	"perlica policy approvals list": {"policy approvals list", "policy approvals list --json"},
+	"perlica policy try":            {"policy try", "policy try --json", "policy try --all"},
 	"perlica service contacts":      {"service contacts", "service contacts --json"},
 	"perlica doctor":                {"doctor"},
 	"perlica changes":               {"changes", "changes --json", "changes --diff"},

@@ -292,3 +292,24 @@ func readProject(ws Workspace) (projectFiles, Problems) {
 	files.config, files.prompt = read(ws.ConfigFile(), maxProjectSize), read(ws.SystemPromptFile(), maxFileSize)
 	return files, problems
 }
+
+// ReadRules returns the policy rules of a file that need not belong to the configuration. It checks all keys of the
+// file. An error about a key is of type Problems.
+func ReadRules(path string) ([]policy.Rule, error) {
+	data, err := readRegular(os.Stat, func(p string) (io.ReadCloser, error) { return os.Open(p) }, path, maxFileSize)
+	if err != nil {
+		return nil, err
+	}
+	file := readLayer("file", path, data)
+	l := &loader{values: map[string]setting{}, config: &Config{}, problems: file.problems}
+	for _, e := range file.elements {
+		if e.list == ruleSection {
+			l.elements = append(l.elements, e)
+		}
+	}
+	l.buildLists()
+	if len(l.problems) > 0 {
+		return nil, l.problems
+	}
+	return l.config.Rules, nil
+}

@@ -65,13 +65,21 @@ type LoginEnded struct {
 
 // PolicyDecided is the payload of policy.decided: a rule or a mode has answered a question instead of a person.
 type PolicyDecided struct {
+	// Request is the JSON-RPC id of the agent's request.
+	Request string `json:"request,omitempty"`
 	// Title is the agent's title of the tool call.
 	Title string `json:"title"`
 	// Commands are the commands that were judged.
 	Commands []string `json:"commands,omitempty"`
+	// Dir is the directory in which the commands start, and to which paths may be relative.
+	Dir string `json:"dir,omitempty"`
 	// Paths are the paths that were judged.
-	Paths  []string `json:"paths,omitempty"`
-	Effect string   `json:"effect"`
+	Paths []string `json:"paths,omitempty"`
+	// LeadsTo has the targets of the paths that links lead elsewhere, as interaction.Subject has them.
+	LeadsTo map[string]string `json:"leads_to,omitempty"`
+	// Tier is the tier of the request, such as "ordinary".
+	Tier   string `json:"tier,omitempty"`
+	Effect string `json:"effect"`
 	// By is "rule", "mode", "standing", "tier", "program", or "form" for a form that Perlica cannot show.
 	By   string `json:"by"`
 	Rule any    `json:"rule,omitempty"`

@@ -1,0 +1,363 @@
+package kernel
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/coder/acp-go-sdk"
+
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/kernel/agents"
+	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/policy"
+	"github.com/perlica/perlica/policy/shell"
+	"github.com/perlica/perlica/provider"
+	"github.com/perlica/perlica/provider/sandbox"
+)
+
+// A PastQuestion is a question of an agent that the log has: a person was asked, or Perlica decided.
+type PastQuestion struct {
+	event.Refs
+	Asked    time.Time
+	Title    string
+	Kind     string // empty if it is unknown
+	Commands []string
+	Paths    []string
+	// Question is the question to a person. It is nil if Perlica decided.
+	Question *interaction.Question
+	// End is the end of the question to a person. It is nil if the question is open or Perlica decided.
+	End *interaction.TakenError
+	// Decided is the decision of Perlica. It is nil if a person was asked.
+	Decided *fact.PolicyDecided
+	// Rules are the rules of the run alone, as fact.MessageReceived has them.
+	Rules []string
+	// Request is the request as the policy read it at that time. It is empty if Lacks is set.
+	Request policy.Request
+	// Lacks is the reason why the request cannot be judged again. It is empty if the policy can judge the request.
+	Lacks string
+}
+
+// These are the reasons why a request cannot be judged again.
+const (
+	lacksPayload = "the log no longer has the question"
+	lacksRequest = "the log does not have the agent's request as a question about a tool"
+	lacksInput   = "the log does not have the input of the run"
+	lacksSandbox = "the judgement depended on the sandbox, and the log does not have all of its rules"
+	lacksLinks   = "a link in its paths leads to another file now"
+	lacksState   = "the commands, the paths or the tier differ now: the judgement depended on something outside of the log"
+)
+
+// ReadPastQuestions returns the questions of the log since a time, oldest first. It reads each request by the same
+// functions as a running turn. at has the directories of this user; its Dir is ignored. A request can be judged again
+// only if the reading still has the recorded commands, directory, paths, targets of links and tier.
+func ReadPastQuestions(ctx context.Context, log event.Reader, at shell.Place, since time.Time) ([]PastQuestion, error) {
+	p := pastReader{log: log, home: at, runs: map[event.RunID]*pastRun{}, sessions: map[event.SessionID]*pastSession{}}
+	var list []*pastQuestion
+	asked := map[event.InteractionID]*pastQuestion{}
+	facts := event.Query{Since: since, Types: []event.Type{event.InteractionRequested, event.InteractionAnswered,
+		event.InteractionLapsed, event.PolicyDecided}}
+	for e, err := range log.Events(ctx, facts) {
+		if err != nil {
+			return nil, err
+		}
+		switch e.Type {
+		case event.InteractionAnswered, event.InteractionLapsed:
+			if q := asked[e.Interaction]; q != nil {
+				if q.End, err = interaction.DecodeEnd(e); err != nil {
+					q.Lacks = cmp.Or(q.Lacks, lacksPayload)
+				}
+			}
+		default:
+			if q := newPastQuestion(e); q != nil {
+				list = append(list, q)
+				asked[e.Interaction] = q
+			}
+		}
+	}
+	if len(list) == 0 {
+		return nil, nil
+	}
+	first := list[0].seq
+	for e, err := range log.Events(ctx, event.Query{Run: list[0].Run, Class: event.Fact, Limit: 1}) {
+		if err != nil {
+			return nil, err
+		}
+		first = e.Seq
+	}
+	if err := p.readSetUps(ctx, list[len(list)-1].seq); err != nil {
+		return nil, err
+	}
+	return p.readRequests(ctx, list, first)
+}
+
+// pastQuestion is a question with the parts that the log recorded about its judgement.
+type pastQuestion struct {
+	PastQuestion
+	seq     event.Seq
+	request string // the JSON-RPC id
+	dir     string
+	tier    string
+	leadsTo map[string]string
+}
+
+// newPastQuestion returns the question that the event records, or nil if the event is not about a request of an agent.
+func newPastQuestion(e event.Event) *pastQuestion {
+	q := &pastQuestion{PastQuestion: PastQuestion{Refs: e.Refs, Asked: e.Time}, seq: e.Seq}
+	var err error
+	if e.Type == event.PolicyDecided {
+		var d fact.PolicyDecided
+		d, err = fact.Decode[fact.PolicyDecided](e)
+		q.Decided = &d
+		q.Title, q.Commands, q.Paths = d.Title, d.Commands, d.Paths
+		q.request, q.dir, q.tier, q.leadsTo = d.Request, d.Dir, d.Tier, d.LeadsTo
+	} else {
+		var asked interaction.Question
+		asked, err = interaction.Decode(e)
+		s := asked.Subject
+		asked.Subject = interaction.Subject{} // it may be large, and the request has it
+		q.Question = &asked
+		q.Title, q.Kind, q.Commands, q.Paths = asked.Title, s.Kind, s.Commands, s.Paths
+		q.request, q.dir, q.tier, q.leadsTo = s.Request, s.Dir, s.Tier, s.LeadsTo
+	}
+	switch {
+	case err != nil:
+		q.Lacks = lacksPayload
+	case q.request == "": // a form, or a question of a flow
+		return nil
+	}
+	return q
+}
+
+// pastReader reads the requests of recorded questions.
+type pastReader struct {
+	log      event.Reader
+	home     shell.Place
+	runs     map[event.RunID]*pastRun
+	sessions map[event.SessionID]*pastSession
+}
+
+// pastSession has the events that begin or change the agent's part of a session.
+type pastSession struct {
+	setUps  []setUp
+	changes *changes // nil until a judgement needs it
+}
+
+// setUp is the state of a session from the event seq on.
+type setUp struct {
+	seq     event.Seq
+	agent   *fact.AgentName
+	sandbox string
+}
+
+// readSetUps reads the agents' names and sandboxes of all sessions.
+func (p *pastReader) readSetUps(ctx context.Context, until event.Seq) error {
+	q := event.Query{Until: until, Types: []event.Type{event.SessionStarted, event.SandboxEntered}}
+	for e, err := range p.log.Events(ctx, q) {
+		if err != nil {
+			return err
+		}
+		s := p.sessions[e.Session]
+		if s == nil {
+			s = &pastSession{}
+			p.sessions[e.Session] = s
+		}
+		now := setUp{seq: e.Seq}
+		if n := len(s.setUps); n > 0 {
+			now.agent, now.sandbox = s.setUps[n-1].agent, s.setUps[n-1].sandbox
+		}
+		if e.Type == event.SessionStarted {
+			started, _ := fact.Decode[fact.SessionStarted](e) // without a name the provider's id counts
+			now.agent = started.Agent
+		} else {
+			box, _ := fact.Decode[fact.SandboxEntered](e)
+			now.sandbox = box.Mode
+		}
+		s.setUps = append(s.setUps, now)
+	}
+	return nil
+}
+
+// pastRun is a run with the tool calls that its agent has described so far.
+type pastRun struct {
+	input    *fact.MessageReceived
+	command  []string
+	called   bool
+	sums     *accumulator
+	requests map[string]*pastRequest // the newest of each JSON-RPC id
+}
+
+// pastRequest is a recorded request for permission.
+type pastRequest struct {
+	*provider.PermissionRequest
+	announced provider.ToolCall
+}
+
+// readRequests reads the events from the first run on, and reads each question when its turn in the log has come.
+func (p *pastReader) readRequests(ctx context.Context, list []*pastQuestion, first event.Seq) ([]PastQuestion, error) {
+	out := make([]PastQuestion, 0, len(list))
+	next := func(before event.Seq) error {
+		for len(out) < len(list) && (before == 0 || list[len(out)].seq < before) {
+			q := list[len(out)]
+			if q.Lacks == "" {
+				if err := p.readQuestion(q); err != nil {
+					return err
+				}
+			}
+			out = append(out, q.PastQuestion)
+		}
+		return nil
+	}
+	events := event.Query{After: first - 1, Until: list[len(list)-1].seq, Types: []event.Type{event.MessageReceived,
+		event.Requested, event.NotificationReceived}}
+	for e, err := range p.log.Events(ctx, events) {
+		if err != nil {
+			return nil, err
+		}
+		if err := next(e.Seq); err != nil {
+			return nil, err
+		}
+		p.addEvent(e)
+	}
+	return out, next(0)
+}
+
+// addEvent adds an event to its run.
+func (p *pastReader) addEvent(e event.Event) {
+	if e.Run == "" {
+		return
+	}
+	r := p.runs[e.Run]
+	if r == nil {
+		r = &pastRun{sums: newAccumulator(time.Now), requests: map[string]*pastRequest{}}
+		p.runs[e.Run] = r
+	}
+	switch e.Type {
+	case event.MessageReceived:
+		if in, err := fact.Decode[fact.MessageReceived](e); err == nil {
+			r.input = &in
+		}
+	case event.Requested:
+		r.called = true
+		if q, err := fact.Decode[fact.Requested](e); err == nil {
+			r.command = q.Agent
+		}
+	default:
+		r.addLine(e.Payload)
+	}
+}
+
+// addLine adds a line of the agent. A line before the call may repeat an earlier turn, so its tool calls do not count.
+func (r *pastRun) addLine(line []byte) {
+	if !bytes.Contains(line, []byte("toolCall")) {
+		return
+	}
+	if u, ok := provider.ParseUpdate(line, ""); ok {
+		if u.Tool != nil && r.called {
+			r.sums.mergeTool(*u.Tool)
+		}
+		return
+	}
+	if p, ok := provider.ParsePermission(line); ok {
+		announced, whole := r.sums.addQuestion(p.Tool)
+		p.Tool = whole
+		r.requests[p.ID] = &pastRequest{p, announced}
+	}
+}
+
+// readQuestion reads the request of a question, and compares the reading with the record.
+func (p *pastReader) readQuestion(q *pastQuestion) error {
+	r := p.runs[q.Run]
+	if r == nil || r.input == nil {
+		q.Lacks = lacksInput
+		return nil
+	}
+	req := r.requests[q.request]
+	if req == nil {
+		q.Lacks = lacksRequest
+		return nil
+	}
+	q.Rules = r.input.Rules
+	now := p.setUpOf(q)
+	k := asker{speaker{r.input.Provider, knownAgent(r.input.Provider, now.agent)}, q.Session, r.command}
+	a := asking{PermissionRequest: req.PermissionRequest, place: p.home}
+	a.place.Dir = r.input.Dir
+	a.place = realPlace(a.place)
+	for _, changed := range []func() (shell.Changed, error){
+		func() (shell.Changed, error) { return nil, nil },
+		func() (shell.Changed, error) { return p.changedFiles(q, k.speaker, a.place) },
+	} {
+		read, err := k.readQuestion(&a, req.announced, changed)
+		if err != nil {
+			return err
+		}
+		q.Request = read.Request
+		// The files that the session changed can only raise the tier, and they take long to compute.
+		if q.Lacks = q.differs(now); q.Lacks == "" || now.isBox() {
+			break
+		}
+	}
+	if q.Lacks != "" {
+		q.Request = policy.Request{}
+	}
+	return nil
+}
+
+// isBox reports whether the sandbox takes part in a judgement, as in placeOf.
+func (s setUp) isBox() bool {
+	return s.sandbox != "" && s.sandbox != string(sandbox.Off) && s.sandbox != string(sandbox.Protect)
+}
+
+// differs returns the reason why the reading of the request is not the recorded one, or "".
+func (q *pastQuestion) differs(now setUp) string {
+	commands, dir := commandTexts(q.Request)
+	switch {
+	case !slices.Equal(commands, q.Commands) || dir != q.dir || !slices.Equal(q.Request.Paths, q.Paths):
+		return lacksState
+	case !maps.Equal(q.Request.Targets(), q.leadsTo):
+		return lacksLinks
+	case string(q.Request.Tier()) == q.tier:
+		return ""
+	case now.isBox():
+		return lacksSandbox
+	}
+	return lacksState
+}
+
+// setUpOf returns the state of the question's session at that time.
+func (p *pastReader) setUpOf(q *pastQuestion) (now setUp) {
+	s := p.sessions[q.Session]
+	if s == nil {
+		return now
+	}
+	if n, _ := slices.BinarySearchFunc(s.setUps, q.seq, func(u setUp, at event.Seq) int {
+		return cmp.Compare(u.seq, at)
+	}); n > 0 {
+		now = s.setUps[n-1]
+	}
+	return now
+}
+
+// changedFiles returns the files that the session had changed before the question.
+func (p *pastReader) changedFiles(q *pastQuestion, agent speaker, place shell.Place) (shell.Changed, error) {
+	s := p.sessions[q.Session]
+	if s == nil {
+		s = &pastSession{}
+		p.sessions[q.Session] = s
+	}
+	if s.changes == nil {
+		s.changes = newChanges()
+	}
+	err := s.changes.readEvents(p.log, event.Query{Session: q.Session, After: s.changes.upTo, Until: q.seq,
+		Types: changeTypes}, agent, place)
+	return maps.Clone(s.changes.files), err
+}
+
+// knownAgent returns the registry's id of the agent with this name.
+func knownAgent(id string, name *fact.AgentName) string {
+	return agents.Agent{Agent: provider.Agent{ID: id}}.Known((*acp.Implementation)(name)).ID
+}
