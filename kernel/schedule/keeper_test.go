@@ -390,6 +390,30 @@ func TestPause(t *testing.T) {
 	})
 }
 
+// TestPauseWhilePlanning pauses a schedule after a keeper has read its state and before the keeper records a plan. The
+// keeper must read the state again and plan nothing. The test fails if a keeper records a decision although the log has a
+// newer event about a schedule.
+func TestPauseWhilePlanning(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, table("a"))
+		defer w.close()
+		k := w.keeper()
+		digest := k.Digest
+		list, err := k.Schedules()
+		if err != nil {
+			t.Fatal(err)
+		}
+		k.Digest = func(text string) (string, error) {
+			if err := Pause(t.Context(), w.log, list[0], "me"); err != nil {
+				t.Error(err)
+			}
+			return digest(text)
+		}
+		w.during(func() { time.Sleep(3 * time.Hour) }, k)
+		w.want(nil, []string{"a started 01T00:00 new", "schedule.paused"})
+	})
+}
+
 // TestRefused checks that an input that is not accepted is on record and is not tried again. The next planned time is
 // tried.
 func TestRefused(t *testing.T) {
