@@ -144,6 +144,8 @@ func reported(payload []byte) (provider.ToolCall, bool) {
 	if u, ok := provider.ParseUpdate(payload, ""); ok && u.Tool != nil {
 		return *u.Tool, true
 	}
-	_, t, ok := provider.ParsePermission(payload)
-	return t, ok
+	if p, ok := provider.ParsePermission(payload); ok {
+		return p.Tool, true
+	}
+	return provider.ToolCall{}, false
 }

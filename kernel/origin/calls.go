@@ -112,11 +112,11 @@ func (r *runReader) addFrame(e event.Event) {
 		}
 		return
 	}
-	if id, t, ok := provider.ParsePermission(e.Payload); ok {
-		c := r.call(string(t.ID))
-		t.Status = "" // The status of a request says nothing about the tool.
-		c.add(e, t)
-		r.asked[id] = c
+	if p, ok := provider.ParsePermission(e.Payload); ok {
+		c := r.call(string(p.Tool.ID))
+		p.Tool.Status = "" // The status of a request says nothing about the tool.
+		c.add(e, p.Tool)
+		r.asked[p.ID] = c
 	}
 }
 
