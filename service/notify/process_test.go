@@ -8,12 +8,14 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/service/web/push/pushtest"
 	"github.com/perlica/perlica/service/webhook"
@@ -195,6 +197,43 @@ func TestKilled(t *testing.T) {
 	got := strings.Split(w.history(), ", ")
 	if n := strings.Count(strings.Join(got, ","), "failed unknown final"); n != 1 {
 		t.Errorf("%d are given up: %v", n, got)
+	}
+}
+
+// TestDied checks for each kind of target a process that died between the record of an attempt and the record of its
+// result. Only a signed webhook gets the notification again, because it knows the key.
+func TestDied(t *testing.T) {
+	shown := filepath.Join(t.TempDir(), "shown")
+	for to, again := range map[string]bool{
+		"https://ntfy.sh/topic": false, "https://hooks.slack.com/services/x": false,
+		"https://discord.com/api/webhooks/x": false, "mailto:me@localhost": false, "desktop": false, "push": false,
+		"https://example.org/hook": true,
+	} {
+		t.Run(to, func(t *testing.T) {
+			rc := newReceiver(t, func(int, http.ResponseWriter, *http.Request) {})
+			w := newWorld(t, table(to, `secret_env = "SIGNING"`)+
+				"[smtp]\nhost = \"localhost\"\nport = 1\nfrom = \"p@x.example\"\n")
+			w.subscribe(w.newPush(), "phone")
+			screen, err := os.Create(shown)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer screen.Close()
+			cause := w.finish("hello", 0)
+			clock := time.Now()
+			d := w.delivery(Options{Client: rc.client, Push: rc.client.Transport, Terminal: screen}, &clock)
+			w.add(event.NotifyStarted, event.Refs{},
+				fact.Notified{Cause: cause, Kind: finished, Target: d.target.Digest, Attempt: 1})
+			want := "started, failed unknown final"
+			if again {
+				want = "started, started, sent"
+			}
+			got := w.deliver(t.Context(), d)
+			info, err := screen.Stat()
+			if got != want || len(rc.requests()) > 0 != again || err != nil || info.Size() > 0 {
+				t.Errorf("%s; %d requests, %v, %v", got, len(rc.requests()), info, err)
+			}
+		})
 	}
 }
 
