@@ -12,8 +12,10 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/jmoiron/sqlx"
@@ -209,30 +211,39 @@ func (v *View) mac(ctx context.Context, tx *sqlx.Tx) ([]byte, error) {
 		if s.Type != "table" || s.Name == "seal" {
 			continue
 		}
-		var columns []string
-		err := tx.SelectContext(ctx, &columns,
-			`SELECT 'quote(CAST("' || replace(name, '"', '""') || '" AS BLOB))' FROM pragma_table_info(?)`, s.Name)
-		if err != nil {
-			return nil, err
-		}
-		rows, err := tx.QueryContext(ctx, `SELECT `+strings.Join(columns, ` || ',' || `)+` FROM "`+
-			strings.ReplaceAll(s.Name, `"`, `""`)+`" ORDER BY rowid`)
-		if err != nil {
-			return nil, err
-		}
-		for rows.Next() {
-			var row sql.RawBytes
-			if err := rows.Scan(&row); err != nil {
-				return nil, errors.Join(err, rows.Close())
-			}
-			_, _ = mac.Write(row) // a hash does not fail
-			_, _ = mac.Write([]byte{'\n'})
-		}
-		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+		if err := macRows(ctx, tx, mac, s.Name); err != nil {
 			return nil, err
 		}
 	}
 	return mac.Sum(nil), nil
+}
+
+// macRows adds the rows of a table to a seal. Each value has its length before it, and NULL has the length -1.
+func macRows(ctx context.Context, tx *sqlx.Tx, mac io.Writer, table string) error {
+	rows, err := tx.QueryContext(ctx, `SELECT * FROM "`+strings.ReplaceAll(table, `"`, `""`)+`" ORDER BY rowid`)
+	if err != nil {
+		return err
+	}
+	columns, err := rows.Columns()
+	values, into := make([]sql.RawBytes, len(columns)), make([]any, len(columns))
+	for i := range values {
+		into[i] = &values[i]
+	}
+	var buf []byte
+	for err == nil && rows.Next() {
+		err = rows.Scan(into...)
+		buf = buf[:0]
+		for _, v := range values {
+			n := len(v)
+			if v == nil {
+				n = -1
+			}
+			buf = append(strconv.AppendInt(buf, int64(n), 10), ' ')
+			buf = append(buf, v...)
+		}
+		_, _ = mac.Write(append(buf, '\n')) // a hash does not fail
+	}
+	return errors.Join(err, rows.Err(), rows.Close())
 }
 
 // applyPortion applies the next events, at most portion many, and returns the new position. The parameter "end" is the

@@ -58,7 +58,7 @@ func (v *View) Blame(ctx context.Context, paths []string, content string) (File,
 	for n := len(changes) - 1; n >= 0; n-- {
 		c := changes[n]
 		f.States[n] = Replaced
-		if !more || c.Perhaps {
+		if !more {
 			continue
 		}
 		e, ok, err := v.content(ctx, c)
@@ -67,6 +67,13 @@ func (v *View) Blame(ctx context.Context, paths []string, content string) (File,
 		}
 		if !ok { // The content was pruned, so nothing is known about the file before this change.
 			more = false
+			continue
+		}
+		if c.Perhaps { // The step keeps the place of older changes, and names no origin.
+			f.States[n] = ""
+			if !e.created && !e.whole && !e.removes {
+				r.step(unknown, e)
+			}
 			continue
 		}
 		var found bool
@@ -88,7 +95,7 @@ func (v *View) Blame(ctx context.Context, paths []string, content string) (File,
 // StateOf returns the state of a change of the file. It is empty if the file has no such change.
 func (f *File) StateOf(c Change) State {
 	i := slices.IndexFunc(f.Changes, func(o Change) bool {
-		return o.Run == c.Run && o.Call == c.Call && o.nth == c.nth && o.Path == c.Path
+		return o.Run == c.Run && o.Call == c.Call && o.source.Nth == c.source.Nth && o.Path == c.Path
 	})
 	if i < 0 {
 		return ""
@@ -109,7 +116,7 @@ func (v *View) Diff(ctx context.Context, c Change) (string, error) {
 // content reads the content of a change from the log.
 func (v *View) content(ctx context.Context, c Change) (edit, bool, error) {
 	var call provider.ToolCall
-	for _, seq := range []event.Seq{c.args, c.diff} {
+	for _, seq := range []event.Seq{c.source.Args, c.source.Diff} {
 		if seq == 0 {
 			continue
 		}
@@ -124,19 +131,19 @@ func (v *View) content(ctx context.Context, c Change) (edit, bool, error) {
 		if !ok {
 			return edit{}, false, fmt.Errorf("origin: event %d has no tool call", seq)
 		}
-		if seq == c.args {
+		if seq == c.source.Args {
 			call.RawInput = t.RawInput
 		}
-		if seq == c.diff {
+		if seq == c.source.Diff {
 			call.Content = t.Content
 		}
 	}
-	known, _ := registry.Lookup(c.agent)
-	edits := editsOf(known, c.dir, c.created, call)
-	if c.nth >= len(edits) || edits[c.nth].path != c.Path {
+	known, _ := registry.Lookup(c.source.Agent)
+	edits := editsOf(known, c.source.Dir, c.source.Created, call)
+	if c.source.Nth >= len(edits) || edits[c.source.Nth].path != c.Path {
 		return edit{}, false, fmt.Errorf("origin: the content of the change of %s in run %s is not on record", c.Path, c.Run)
 	}
-	return edits[c.nth], true, nil
+	return edits[c.source.Nth], true, nil
 }
 
 // reported returns the tool call in a recorded line.

@@ -108,7 +108,7 @@ func (r *runReader) addFrame(e event.Event) {
 		if u.Tool != nil {
 			c := r.call(string(u.Tool.ID))
 			c.add(e, *u.Tool)
-			c.created = c.created || showsCreation(u)
+			c.source.Created = c.source.Created || showsCreation(u)
 		}
 		return
 	}
@@ -133,14 +133,14 @@ func (r *runReader) call(id string) *call {
 // them with a sentence about the success.
 func (c *call) add(e event.Event, t provider.ToolCall) {
 	if slices.ContainsFunc(t.Content, func(c provider.ToolContent) bool { return c.Type == "diff" }) {
-		c.diff = e.Seq
+		c.source.Diff = e.Seq
 	} else {
 		t.Content = nil
 	}
 	if input := bytes.TrimSpace(t.RawInput); len(input) == 0 || string(input) == "{}" || string(input) == "null" {
 		t.RawInput = nil
 	} else {
-		c.args = e.Seq
+		c.source.Args = e.Seq
 	}
 	c.Merge(t)
 	c.end, c.at = e.Seq, e.Time
@@ -227,12 +227,15 @@ func (r *runReader) changes() (list []Change) {
 		change := r.change
 		change.At, change.Call, change.Perhaps, change.Decision = c.at, string(c.ID), !done, c.decision
 		change.source = c.source
-		change.dir = r.dir
-		if ok {
-			change.agent = known.ID
+		if c.source.Diff > 0 {
+			change.source.Args = 0 // The diffs count.
 		}
-		for i, e := range editsOf(known, r.dir, c.created, c.ToolCall) {
-			change.Path, change.Removes, change.Whole, change.nth = e.path, e.removes, e.whole, i
+		change.source.Dir = r.dir
+		if ok {
+			change.source.Agent = known.ID
+		}
+		for i, e := range editsOf(known, r.dir, c.source.Created, c.ToolCall) {
+			change.Path, change.Removes, change.Whole, change.source.Nth = e.path, e.removes, e.whole, i
 			change.Added, change.Removed = countLines(e)
 			list = append(list, change)
 		}

@@ -61,7 +61,7 @@ func matchGap(m []int, a, b []string, i, j int) {
 type pair struct{ a, b int }
 
 // minAnchor is the minimum number of letters and digits of a line that identifies a place.
-const minAnchor = 6
+const minAnchor = 16
 
 // anchorsOf returns the pairs of equal lines that occur once in a and once in b. If their orders differ, it
 // returns the longest list of pairs in the same order.

@@ -59,10 +59,10 @@ const (
 
 // source names the events with the content of a change.
 type source struct {
-	agent   string    // id of the agent in the registry; "" if the registry does not know it
-	dir     string    // the working directory of the run
-	diff    event.Seq // the report with the diffs; 0 if there is no such report
-	args    event.Seq // the report with the tool's input; 0 if there is no such report
-	nth     int       // the number of the change among the changes of its tool call
-	created bool      // true if the record shows that the file was missing before
+	Agent   string    `json:"agent,omitempty"`   // id of the agent in the registry; "" if the registry does not know it
+	Dir     string    `json:"dir"`               // the working directory of the run
+	Diff    event.Seq `json:"diff,omitempty"`    // the report with the diffs; 0 if there is no such report
+	Args    event.Seq `json:"args,omitempty"`    // the report with the tool's input; 0 if the diffs count
+	Nth     int       `json:"nth,omitempty"`     // the number of the change among the changes of its tool call
+	Created bool      `json:"created,omitempty"` // true if the record shows that the file was missing before
 }

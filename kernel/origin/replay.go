@@ -12,14 +12,15 @@ import (
 // unknown.
 type replay struct {
 	state  []line
-	origin []int // for each line of the present file: the number of its change, or unknown
+	origin []int          // for each line of the present file: the number of its change, or unknown
+	ids    map[string]int // the numbers of the texts of lines
 }
 
 // line is a line of the state. ref is the number of the line in the present file, or gone if the present file does not
-// have it or if its origin is decided.
+// have it or if its origin is decided. Equal texts have equal ids.
 type line struct {
-	text string
-	ref  int
+	text    string
+	ref, id int
 }
 
 const (
@@ -33,12 +34,21 @@ const minPlace = 16
 
 // newReplay returns the replay of a file with this content.
 func newReplay(content string) *replay {
-	r := &replay{}
+	r := &replay{ids: map[string]int{}}
 	for i, text := range splitLines(content) {
-		r.state = append(r.state, line{text, i})
+		r.state = append(r.state, r.newLine(text, i))
 		r.origin = append(r.origin, unknown)
 	}
 	return r
+}
+
+func (r *replay) newLine(text string, ref int) line {
+	id, ok := r.ids[text]
+	if !ok {
+		id = len(r.ids)
+		r.ids[text] = id
+	}
+	return line{text, ref, id}
 }
 
 // step goes back over the change with the number n. It returns whether the new content of the change stands in the
@@ -61,7 +71,7 @@ func (r *replay) step(n int, e edit) (found, more bool) {
 				r.set(l, n)
 			}
 		default:
-			r.stepUnsafely(n, e.created, match(nil, after), after)
+			r.stepUnsafely(n, e.created, nil, after)
 		}
 		return found, false
 	}
@@ -70,7 +80,7 @@ func (r *replay) step(n int, e edit) (found, more bool) {
 		found = false
 	}
 	if !found {
-		r.stepUnsafely(n, false, match(before, after), after)
+		r.stepUnsafely(n, false, before, after)
 		return false, true
 	}
 	r.undo(n, at, before, after)
@@ -87,18 +97,57 @@ func (r *replay) forget(lines []string) {
 }
 
 // stepUnsafely goes back over a change although its new content does not stand in the state. A line counts if it
-// stands in a block of lines that the content has in the same way. The parameter m is the result of match for the
-// change. If "all" is false, the first line and the last line may be parts of lines, so they do not count.
-func (r *replay) stepUnsafely(n int, all bool, m []int, after []string) {
-	for j, i := range r.blocks(all, after) {
-		if i == unmatched || m[j] >= 0 {
+// stands in a block of lines that the content has in the same way. If "all" is false, the first line and the last line
+// may be parts of lines, so they do not count.
+func (r *replay) stepUnsafely(n int, all bool, before, after []string) {
+	m, places := match(before, after), r.blocks(all, after)
+	var old []line
+	copied := 0 // the number of lines of the state that are in old
+	for j := 0; j < len(after); {
+		end := j + 1
+		if places[j] == unmatched {
+			j = end
 			continue
 		}
-		if m[j] == unmatched && (all || j > 0 && j < len(after)-1) {
-			r.set(r.state[i], n)
+		for end < len(after) && places[end] == places[end-1]+1 {
+			end++
 		}
-		r.state[i] = line{text: barrier, ref: gone}
+		for k := j; k < end; k++ {
+			if m[k] == unmatched && (all || k > 0 && k < len(after)-1) {
+				r.set(r.state[places[k]], n)
+			}
+		}
+		old = append(old, r.state[copied:places[j]]...)
+		copied = places[end-1] + 1
+		old = append(old, r.undoBlock(r.state[places[j]:copied], m[j:end], before)...)
+		j = end
 	}
+	r.state = append(old, r.state[copied:]...)
+}
+
+// undoBlock returns the lines before a change of a block of lines. The parameter m has the lines of the old content for
+// the block. A barrier stands where the old lines at an end of the block are unknown.
+func (r *replay) undoBlock(block []line, m []int, before []string) (old []line) {
+	last := unmatched
+	for k, i := range m {
+		switch {
+		case i < 0:
+		case last == unmatched:
+			if k > 0 {
+				old = append(old, r.newLine(barrier, gone))
+			}
+			old, last = append(old, block[k]), i
+		default:
+			for _, text := range before[last+1 : i] {
+				old = append(old, r.newLine(text, gone))
+			}
+			old, last = append(old, block[k]), i
+		}
+	}
+	if last == unmatched || m[len(m)-1] < 0 {
+		old = append(old, r.newLine(barrier, gone))
+	}
+	return old
 }
 
 // barrier is the text of a line that no older state has. No line of a text file is equal to it.
@@ -125,18 +174,13 @@ func (r *replay) blocks(all bool, lines []string) []int {
 		}
 		if k > 0 {
 			from := anchors[k-1]
-			matchSafely(m[from.b+1:at.b], state[from.a+1:at.a], lines[from.b+1:at.b], from.a+1)
+			matchEqual(m[from.b+1:at.b], state, lines[from.b+1:at.b], from.a+1, at.a)
 		}
 	}
 	if n := len(anchors); n > 0 && !all {
-		// The lines before the first known place and after the last one count only if all of them stand there.
 		first, last := anchors[0], anchors[n-1]
-		if from := first.a - first.b; from >= 0 && slices.Equal(state[from:first.a], lines[:first.b]) {
-			matchSafely(m[:first.b], lines[:first.b], lines[:first.b], from)
-		}
-		if to := last.a + len(lines) - last.b; to <= len(state) && slices.Equal(state[last.a+1:to], lines[last.b+1:]) {
-			matchSafely(m[last.b+1:], lines[last.b+1:], lines[last.b+1:], last.a+1)
-		}
+		matchEqual(m[:first.b], state, lines[:first.b], first.a-first.b, first.a)
+		matchEqual(m[last.b+1:], state, lines[last.b+1:], last.a+1, last.a+len(lines)-last.b)
 	}
 	for j := 0; j < len(m); {
 		end := j + 1
@@ -153,26 +197,14 @@ func (r *replay) blocks(all bool, lines []string) []int {
 	return m
 }
 
-// matchSafely matches the lines b between two known places with the lines a of the state at the same places. If a and b
-// are equal, all lines match. Otherwise a line matches if it follows a known line or precedes one, and if it occurs
-// once in a and once in b. The lines of a begin at the number "at" of the state.
-func matchSafely(m []int, a, b []string, at int) {
-	if slices.Equal(a, b) {
-		for j := range b {
-			m[j] = at + j
-		}
+// matchEqual matches the lines between two known places with the lines of the state between the same places, if all of
+// them are equal. It matches no line otherwise, because an equal line may be another line there.
+func matchEqual(m []int, state, lines []string, from, to int) {
+	if from < 0 || to > len(state) || !slices.Equal(state[from:to], lines) {
 		return
 	}
-	once := func(lines []string, text string) bool {
-		i := slices.Index(lines, text)
-		return i >= 0 && !slices.Contains(lines[i+1:], text)
-	}
-	safe := func(text string) bool { return once(a, text) && once(b, text) }
-	for j := 0; j < min(len(a), len(b)) && a[j] == b[j] && safe(a[j]); j++ {
-		m[j] = at + j
-	}
-	for j := 1; j <= min(len(a), len(b)) && a[len(a)-j] == b[len(b)-j] && safe(a[len(a)-j]); j++ {
-		m[len(b)-j] = at + len(a) - j
+	for j := range m {
+		m[j] = from + j
 	}
 }
 
@@ -203,20 +235,22 @@ func (r *replay) find(lines []string) (at int, ok bool) {
 		return r.findWithin(lines[0])
 	}
 	last := len(lines) - 1
-	pivot := 0 // the longest of the whole lines
+	ids := make([]int, last) // of the lines between the first one and the last one
 	for i := 1; i < last; i++ {
-		if pivot == 0 || len(lines[i]) > len(lines[pivot]) {
-			pivot = i
+		id, ok := r.ids[lines[i]]
+		if !ok {
+			return 0, false
 		}
+		ids[i] = id
 	}
 	n := 0
 	for i := 0; i+last < len(r.state); i++ {
-		if pivot > 0 && r.state[i+pivot].text != lines[pivot] ||
-			!strings.HasSuffix(r.state[i].text, lines[0]) || !strings.HasPrefix(r.state[i+last].text, lines[last]) {
-			continue
+		k := 1
+		for k < last && r.state[i+k].id == ids[k] {
+			k++
 		}
-		if inner := r.state[i+1 : i+last]; slices.EqualFunc(inner, lines[1:last],
-			func(l line, text string) bool { return l.text == text }) {
+		if k == last && strings.HasSuffix(r.state[i].text, lines[0]) &&
+			strings.HasPrefix(r.state[i+last].text, lines[last]) {
 			at = i
 			n++
 		}
@@ -251,7 +285,7 @@ func (r *replay) undo(n, at int, before, after []string) {
 	whole := func(j int) bool { return (j > 0 || head == "") && (j < last || tail == "") }
 	old := make([]line, len(before))
 	for i, text := range before {
-		old[i] = line{text, gone}
+		old[i] = r.newLine(text, gone)
 	}
 	for j, i := range m {
 		l := r.state[at+j]
@@ -262,7 +296,10 @@ func (r *replay) undo(n, at int, before, after []string) {
 			r.set(l, n)
 		}
 	}
-	old[0].text = head + old[0].text
-	old[len(old)-1].text += tail
+	if head+tail != "" {
+		old[0] = r.newLine(head+old[0].text, old[0].ref)
+		end := len(old) - 1
+		old[end] = r.newLine(old[end].text+tail, old[end].ref)
+	}
 	r.state = slices.Replace(r.state, at, at+last+1, old...)
 }

@@ -2,7 +2,7 @@ package origin
 
 import (
 	"context"
-	"errors"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -27,32 +27,12 @@ func projection(log event.Reader) view.Projection {
 		Name: "changes", Version: 1,
 		Schema: `
 			CREATE TABLE open (run TEXT PRIMARY KEY) STRICT; -- the runs with a call whose record is not closed
-			CREATE TABLE runs (
-				id      INTEGER PRIMARY KEY,
-				run     TEXT NOT NULL,
-				session TEXT NOT NULL,
-				input   TEXT NOT NULL,
-				text    TEXT NOT NULL,
-				sender  TEXT NOT NULL,
-				agent   TEXT NOT NULL,
-				dir     TEXT NOT NULL
-			) STRICT;
 			CREATE TABLE changes (
-				id       INTEGER PRIMARY KEY,
-				run      INTEGER NOT NULL, -- id in runs
-				path     TEXT    NOT NULL,
-				at       INTEGER NOT NULL, -- nanoseconds since the Unix epoch
-				call     TEXT    NOT NULL,
-				flags    INTEGER NOT NULL, -- the sum of flagPerhaps and the others
-				added    INTEGER NOT NULL,
-				removed  INTEGER NOT NULL,
-				kind     TEXT    NOT NULL,
-				who      TEXT    NOT NULL,
-				question TEXT    NOT NULL,
-				why      TEXT    NOT NULL,
-				diff     INTEGER NOT NULL, -- Seq of the event, or 0
-				args     INTEGER NOT NULL, -- Seq of the event, or 0
-				nth      INTEGER NOT NULL
+				id      INTEGER PRIMARY KEY,
+				path    TEXT    NOT NULL,
+				at      INTEGER NOT NULL, -- nanoseconds since the Unix epoch
+				session TEXT    NOT NULL,
+				change  TEXT    NOT NULL  -- a Change as JSON
 			) STRICT;
 			CREATE INDEX changes_by_path ON changes (path);
 			CREATE INDEX changes_by_time ON changes (at)`,
@@ -76,41 +56,22 @@ func projection(log event.Reader) view.Projection {
 	}
 }
 
-// These are the bits of the column flags.
-const (
-	flagPerhaps = 1 << iota
-	flagRemoves
-	flagWhole
-	flagCreated
-)
+// stored is a change in the view.
+type stored struct {
+	Change
+	Source source `json:"source"`
+}
 
 // insert adds the changes of one run.
 func insert(ctx context.Context, tx *sqlx.Tx, list []Change) error {
-	c := list[0]
-	added, err := tx.ExecContext(ctx, `
-		INSERT INTO runs (run, session, input, text, sender, agent, dir)
-		VALUES (?, ?, ?, ?, ?, ?, ?)`,
-		string(c.Run), string(c.Session), string(c.Input), c.Text, c.By, c.agent, c.dir)
-	if err != nil {
-		return err
-	}
-	run, err := added.LastInsertId()
-	if err != nil {
-		return err
-	}
 	for _, c := range list {
-		flags := 0
-		for bit, set := range map[int]bool{flagPerhaps: c.Perhaps, flagRemoves: c.Removes, flagWhole: c.Whole,
-			flagCreated: c.created} {
-			if set {
-				flags |= bit
-			}
+		text, err := json.Marshal(stored{c, c.source})
+		if err != nil {
+			return err
 		}
-		_, err := tx.ExecContext(ctx, `
-			INSERT INTO changes (run, path, at, call, flags, added, removed, kind, who, question, why, diff, args, nth)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-			run, c.Path, c.At.UnixNano(), c.Call, flags, c.Added, c.Removed, c.Kind, c.Who, string(c.Question), c.Why,
-			int64(c.diff), int64(c.args), c.nth)
+		_, err = tx.ExecContext(ctx, `
+			INSERT INTO changes (path, at, session, change)
+			VALUES (?, ?, ?, ?)`, c.Path, c.At.UnixNano(), string(c.Session), string(text))
 		if err != nil {
 			return err
 		}
@@ -171,30 +132,21 @@ func (w Wanted) selects(c Change) bool {
 // closed returns the selected changes of the runs with a closed record.
 func (v *View) closed(ctx context.Context, w Wanted) (list []Change, err error) {
 	where, args := w.condition()
-	rows, err := v.view.DB().QueryContext(ctx, `
-		SELECT runs.run, session, input, text, sender, agent, dir,
-			path, at, call, flags, added, removed, kind, who, question, why, diff, args, nth
-		FROM changes
-		JOIN runs ON runs.id = changes.run `+where+`
-		ORDER BY changes.id`, args...)
+	var texts []string
+	err = v.view.DB().SelectContext(ctx, &texts, `SELECT change FROM changes `+where+` ORDER BY id`, args...)
 	if err != nil {
 		return nil, fmt.Errorf("changes: %w", err)
 	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	for rows.Next() {
-		var c Change
-		var at int64
-		var flags int
-		if err := rows.Scan(&c.Run, &c.Session, &c.Input, &c.Text, &c.By, &c.agent, &c.dir, &c.Path, &at, &c.Call, &flags,
-			&c.Added, &c.Removed, &c.Kind, &c.Who, &c.Question, &c.Why, &c.diff, &c.args, &c.nth); err != nil {
+	list = make([]Change, len(texts))
+	for i, text := range texts {
+		var s stored
+		if err := json.Unmarshal([]byte(text), &s); err != nil {
 			return nil, fmt.Errorf("changes: %w", err)
 		}
-		c.At = time.Unix(0, at)
-		c.Perhaps, c.Removes, c.Whole, c.created = flags&flagPerhaps > 0, flags&flagRemoves > 0, flags&flagWhole > 0,
-			flags&flagCreated > 0
-		list = append(list, c)
+		list[i] = s.Change
+		list[i].source = s.Source
 	}
-	return list, rows.Err()
+	return list, nil
 }
 
 // condition returns w as a condition of SQL, with its arguments.
