@@ -326,6 +326,7 @@ func (p *verifiablePage) runs() {
 	p.section("runs", b.String())
 	if len(runs[""]) > 0 {
 		b.Reset()
+		b.WriteString(element("h3", p.words.Text["others"]))
 		for _, e := range runs[""] {
 			b.WriteString(p.block(e))
 		}

@@ -205,7 +205,7 @@ func TestVerifiableReport(t *testing.T) {
 		"Outcome unknown: agent: codex; error: it is gone; known: the prompt may have left",
 		"Statement of a person: by: erin; the prompt was sent: no; note: nothing was deployed",
 		"Payloads removed from the log: payloads: 1;",
-		"<li>allow · rule · allow, command ls, in perlica.toml:3: 2</li>",
+		"<li>allow · rule · allow, command ls, in perlica.toml:3: 2 times</li>",
 		"a.go\nbefore:\none\ntwo\n\nafter:",
 		"<dt>rule of this run</dt><dd>deny: git push</dd>", "<dt>rows seen</dt><dd>4</dd>",
 		"<dt>field</dt><dd>env.PATH: /bin</dd>",
@@ -280,7 +280,8 @@ func hostileEvents() []event.Event {
 		`{"attachments":["a",1,null,{"b":1},[2]]}`,
 		`{"text":1,"text":"the last counts","sender":-0.0,"source":1.5,"dir":0.1234567}`,
 		`{"rules":true,"provider":9007199254740993}`,
-		`{"text":{"__proto__":1},"__proto__":{"sender":"no"},"constructor":2}`, `{"sender":false,"dir":12345678901234567890}`,
+		`{"text":{"__proto__":1},"__proto__":{"sender":"no"},"constructor":2}`,
+		`{"sender":false,"dir":12345678901234567890}`,
 		`{"text":1e400}`, `{"text":"` + strings.Repeat("x", maxShown) + `"}`, `{"text":` + strings.Repeat("[", 60) +
 			strings.Repeat("]", 60) + `}`, `[]`, `{"text":`, "{\"text\":\"\xff\"}", ``, `{"text":""}`, `null`,
 		`{"text":"a\tb\nc","sender":"` + strings.Repeat("é👍", 150) + `"}`,

@@ -176,73 +176,78 @@ function render({events, size, root}, origin, key) {
     body += tag("h3", fill("number", i + 1, cut(named ? named[1] : run))) + list.map(block).join("");
   }
   page += section("runs", body || tag("p", text.noRuns));
-  return page + (other.length ? section("other", other.map(block).join("")) : "");
+  return page + (other.length ? section("other", tag("h3", text.others) + other.map(block).join("")) : "");
 }
 
-// differ marks each shown element that differs from the expected one, and returns their number.
+// differ returns the smallest shown elements that differ from the expected ones.
 function differ(shown, expected) {
-  if (shown.isEqualNode(expected)) return 0;
-  if (shown.tagName === expected.tagName && shown.childElementCount && shown.childNodes.length === expected.childNodes.length &&
-      [...shown.childNodes].every((c, i) => c.nodeType === expected.childNodes[i].nodeType)) {
-    let n = 0;
-    for (const [i, c] of [...shown.childNodes].entries()) {
-      if (c.nodeType === Node.ELEMENT_NODE) n += differ(c, expected.childNodes[i]);
-      else if (c.data !== expected.childNodes[i].data) shown.classList.add("bad"), n++;
-    }
-    if (n) return n;
+  if (shown.isEqualNode(expected)) return [];
+  const a = [...shown.childNodes], b = [...expected.childNodes];
+  const alike = shown.cloneNode(false).isEqualNode(expected.cloneNode(false)) && a.length === b.length &&
+    a.every((c, i) => c.nodeType === Node.ELEMENT_NODE ? c.nodeName === b[i].nodeName : c.isEqualNode(b[i]));
+  return alike ? a.flatMap((c, i) => differ(c, b[i])) : [shown];
+}
+// verdict shows the result at the top of the page. The places are elements with a fault.
+function verdict(kind, sentences, places = []) {
+  const make = (name, text) => Object.assign(document.createElement(name), {textContent: text});
+  const list = [...sentences, "The authority is: python3 check-report.py FILE KEY"].map(s => make("p", s));
+  const articles = new Set(places.map(p => p.closest("article")?.id).filter(Boolean));
+  for (const id of [...articles].slice(0, 20)) {
+    const link = make("a", "Go to the red event " + id.slice(1));
+    link.href = "#" + id;
+    list.push(make("p", ""));
+    list.at(-1).append(link);
   }
-  shown.classList.add("bad");
-  return 1;
-}
-// verdict shows the result at the top of the page.
-function verdict(kind, ...sentences) {
   $("verdict").className = kind;
-  $("verdict").replaceChildren(...sentences.map(s => Object.assign(document.createElement("p"), {textContent: s})));
+  $("verdict").replaceChildren(...list);
 }
-const authority = "The authority is: python3 check-report.py FILE KEY";
 
-async function verify(key) {
+async function verify(typed) {
   for (const old of document.querySelectorAll(".fault")) old.remove();
-  for (const old of $("main").querySelectorAll("[class]")) old.removeAttribute("class");
-  $("main").removeAttribute("class");
-  if (!globalThis.crypto?.subtle) return verdict("open", "Not verified: this browser offers no cryptography for this file.", authority);
-  const data = JSON.parse($("data").textContent), bad = [];
+  for (const old of document.querySelectorAll("main, main [class]")) old.removeAttribute("class");
+  if (!globalThis.crypto?.subtle) return verdict("open", ["Not verified: this browser offers no cryptography for this page."]);
+  const data = JSON.parse($("data").textContent), key = typed || data.key, bad = [];
+  const one = JSON.stringify(data).replace(/[<>&\u2028\u2029]/g, c => "\\u" + c.charCodeAt(0).toString(16).padStart(4, "0"));
+  need(one === $("data").textContent, "its data are not in the one form that they have");
+  const around = [...document.querySelectorAll("title, h1, label, button, footer")].map(e => e.textContent);
+  need(JSON.stringify(around) === JSON.stringify(words.around) && document.body.children.length === 6, "the page around the report was changed");
   const tree = await read(data, bad);
   const note = /^((.+)\n([1-9][0-9]*)\n(.{44})\n)\n\u2014 (\S+) (\S+)\n$/.exec(data.note);
   need(note, "the checkpoint cannot be read");
   const faults = [], expected = document.createElement("template");
   expected.innerHTML = '<main id="main">\n' + render(tree, note[2], data.key) + "</main>";
   const places = differ($("main"), expected.content.firstChild);
-  if (places) faults.push(`The visible text differs from the events. Red places: ${places}.`);
+  if (places.length) faults.push(`The visible text differs from the events. Red places: ${places.length}.`);
   for (const [seq, why] of bad) {
-    faults.push(`Event ${seq}: ${why}`);
-    $("e" + seq)?.classList.add("bad");
-    $("e" + seq)?.prepend(Object.assign(document.createElement("p"), {className: "fault", textContent: why}));
+    faults.push(`Event ${seq}: ${why}.`);
+    const place = $("e" + seq);
+    if (!place) continue;
+    place.prepend(Object.assign(document.createElement("p"), {className: "fault", textContent: why}));
+    places.push(place);
   }
+  for (const place of places) place.classList.add("changed");
   if (tree.size !== Number(note[3]) || tree.root !== note[4]) faults.push("The events do not lead to the root of the checkpoint.");
-  if (faults.length) return verdict("bad", "NOT VERIFIED: this file was changed.", ...faults, authority);
-  if (!key) return verdict("open", "Not verified: the file has no key. Type the key that its owner gave you.", authority);
+  if (faults.length) return verdict("bad", ["NOT VERIFIED: this file was changed.", ...faults], places);
+  if (!key) return verdict("open", ["Not verified: the file has no key. Type the key that the owner of the log gave you."]);
   const [name, id, pub] = key.split(/\+(.{8})\+/), raw = unbase(pub ?? ""), sig = unbase(note[6]);
-  need(raw.length === 33 && raw[0] === 1 && hex((await sha(concat(utf8.encode(name + "\n"), raw)).then(h => h.slice(0, 4)))) === id,
-    "this is no verifier key");
+  need(raw.length === 33 && raw[0] === 1 && hex(await sha(concat(utf8.encode(name + "\n"), raw))).startsWith(id), "this is no verifier key");
   let verifier;
   try {
     verifier = await crypto.subtle.importKey("raw", raw.slice(1), "Ed25519", false, ["verify"]);
   } catch {
-    return verdict("open", "Not verified: this browser has no Ed25519. Leaves, root and text agree, but no signature was checked.", authority);
+    return verdict("open", ["Not verified: this browser has no Ed25519. Leaves, root and text agree, but no signature was checked."]);
   }
   const holds = name === note[2] && name === note[5] && sig.length === 68 && hex(sig.slice(0, 4)) === id &&
     await crypto.subtle.verify("Ed25519", verifier, sig.slice(4), utf8.encode(note[1]));
-  if (!holds) return verdict("bad", "NOT VERIFIED: this key did not sign the checkpoint.", authority);
-  for (const a of document.querySelectorAll("article, section")) a.classList.add("good");
-  verdict("good", `Verified here: ${tree.events.length} events, the root, the signature, and each sentence below.`,
-    key === data.key ? "" : "The key is the one that you typed.",
-    "Compare this key with the one that the owner of the log gave you: " + key, authority);
+  if (!holds) return verdict("bad", ["NOT VERIFIED: this key did not sign the checkpoint."]);
+  for (const a of document.querySelectorAll("article")) a.classList.add("good");
+  verdict("good", [`Verified here: ${tree.events.length} events, the root, the signature, and each sentence below.`, typed ?
+    "The key is the one that you typed." : "Compare this key with the one that the owner of the log gave you: " + key]);
 }
-const check = key => verify(key).catch(err => verdict("bad", "NOT VERIFIED: " + err.message + ".", authority));
+const check = typed => verify(typed).catch(err => verdict("bad", ["NOT VERIFIED: " + err.message + "."]));
 $("ask").hidden = false;
 $("ask").addEventListener("submit", e => {
   e.preventDefault();
   check($("key").value.trim());
 });
-check(JSON.parse($("data").textContent || "{}").key);
+check("");

@@ -1,0 +1,237 @@
+//go:build !race
+
+package report
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	cdppage "github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+
+	"github.com/perlica/perlica/eventlog/event"
+)
+
+// reader is a person who opens reports in Chromium.
+type reader struct {
+	t   *testing.T
+	ctx context.Context
+}
+
+// newReader starts Chromium. The race detector excludes these tests: compiling the browser's whole protocol takes
+// minutes.
+func newReader(t *testing.T) reader {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("a browser is started")
+	}
+	name, err := exec.LookPath("chromium")
+	if err != nil {
+		t.Skip("NOT TESTED: the report in a browser: Chromium is not installed")
+	}
+	opts := []chromedp.ExecAllocatorOption{chromedp.ExecPath(name), chromedp.Flag("disable-dev-shm-usage", true)}
+	if os.Geteuid() == 0 {
+		opts = append(opts, chromedp.NoSandbox)
+	}
+	ctx, cancel := chromedp.NewContext(context.Background(), chromedp.WithAllocatorOptions(opts...))
+	t.Cleanup(cancel)
+	if err := chromedp.Do(ctx); err != nil {
+		t.Fatal(err)
+	}
+	return reader{t, ctx}
+}
+
+// open opens a report in a new tab, after the code "before" of JavaScript has run there. It waits for the verdict and
+// returns the tab with the class of the verdict.
+func (r reader) open(file []byte, before string) (reader, string) {
+	r.t.Helper()
+	path := filepath.Join(r.t.TempDir(), "report.html")
+	if err := os.WriteFile(path, file, 0o600); err != nil {
+		r.t.Fatal(err)
+	}
+	ctx, cancel := chromedp.NewContext(r.ctx)
+	r.t.Cleanup(cancel)
+	r.ctx = ctx
+	if err := chromedp.Do(ctx); err != nil { // The tab lives as long as the context of its first action.
+		r.t.Fatal(err)
+	}
+	r.do(chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+		_, err := cdp.Call(ctx, t, cdppage.AddScriptToEvaluateOnNewDocument,
+			cdppage.AddScriptToEvaluateOnNewDocumentParams{Source: before})
+		return err
+	}), chromedp.Navigate("file://"+filepath.ToSlash(path)))
+	js[bool](r, `new Promise(done => {
+		const seen = () => document.getElementById("verdict").className && done(true);
+		new MutationObserver(seen).observe(document.getElementById("verdict"), {attributes: true});
+		seen();
+	})`)
+	return r, js[string](r, `document.getElementById("verdict").className`)
+}
+
+func (r reader) do(steps ...chromedp.Action[chromedp.Void]) {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(r.ctx, 5*time.Minute)
+	defer cancel()
+	if err := chromedp.Do(ctx, steps...); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// js returns the value of an expression of JavaScript.
+func js[T any](r reader, expression string) T {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(r.ctx, 5*time.Minute)
+	defer cancel()
+	v, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+	if err != nil {
+		r.t.Fatalf("%s: %v", expression, err)
+	}
+	return v
+}
+
+// TestVerifiableInABrowser opens reports in Chromium. Only an unchanged report is verified.
+func TestVerifiableInABrowser(t *testing.T) {
+	r := newReader(t)
+	l := newSignedLog(t, auditEvents()...)
+	file := l.report(t, event.Query{})
+	changed := func(old, new string) []byte {
+		t.Helper()
+		if bytes.Count(file, []byte(old)) < 1 {
+			t.Fatalf("%q is not in the report", old)
+		}
+		return bytes.Replace(file, []byte(old), []byte(new), 1)
+	}
+	const noEd25519 = `crypto.subtle.importKey = () => Promise.reject(new DOMException("", "NotSupportedError"))`
+	otherKey := newSignedLog(t, failedEvents()...).key(t)
+	for name, test := range map[string]struct {
+		file    []byte
+		before  string
+		verdict string
+		red     string // the text of the first red place
+	}{
+		"as written":     {file, "", "good", ""},
+		"hostile":        {newSignedLog(t, hostileEvents()...).report(t, event.Query{}), "", "good", ""},
+		"one session":    {l.report(t, event.Query{Session: "s"}), "", "good", ""},
+		"edited payload": {changed(`\"by\":\"dave\"`, `\"by\":\"dale\"`), "", "bad", "dave"},
+		"edited text":    {changed("<dd>dave</dd>", "<dd>mallory</dd>"), "", "bad", "mallory"},
+		"added sentence": {changed("<section>\n<h2>In", "<p>All is well.</p>\n<section>\n<h2>In"), "", "bad",
+			"All is well."},
+		"hidden sentence": {changed("<h4>Outcome unknown</h4>", "<h4 hidden>Outcome unknown</h4>"), "", "bad",
+			"Outcome unknown"},
+		"other title":   {changed("<h1>Report of", "<h1>Audited report of"), "", "bad", ""},
+		"other header":  {changed(`"llm.outcome_unknown","fact"`, `"llm.provider_error","fact"`), "", "bad", "root"},
+		"no Ed25519":    {file, noEd25519, "open", ""},
+		"no WebCrypto":  {file, `Object.defineProperty(crypto, "subtle", {value: undefined})`, "open", ""},
+		"other key":     {bytes.ReplaceAll(file, []byte(l.key(t)), []byte(otherKey)), "", "bad", ""},
+		"no key at all": {l.reportWithoutKey(t), "", "open", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := reader{t, r.ctx}
+			r, verdict := r.open(test.file, test.before)
+			red := js[string](r, `document.querySelector(".changed")?.textContent ?? ""`)
+			if verdict != test.verdict || !strings.Contains(red, test.red) || (red == "") != (test.red == "") {
+				t.Errorf("the verdict is %q, and red is %q:\n%s", verdict, red,
+					js[string](r, `document.getElementById("verdict").innerText`))
+			}
+			if n := js[int](r, `document.querySelectorAll(".good").length`); (n > 0) != (verdict == "good") {
+				t.Errorf("the verdict is %s, and %d places are green", verdict, n)
+			}
+			if n := js[int](r, `performance.getEntriesByType("resource").length`); n > 0 {
+				t.Errorf("the page loaded %d files", n)
+			}
+		})
+	}
+}
+
+// reportWithoutKey writes a report whose writer knows no key.
+func (s signedLog) reportWithoutKey(t *testing.T) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if _, err := WriteVerifiable(t.Context(), &b, &s.Reader, event.Query{},
+		VerifiableOptions{Keys: func(string) []string { return nil }}); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// TestVerifiableTypedKey checks that the key in the field counts.
+func TestVerifiableTypedKey(t *testing.T) {
+	l := newSignedLog(t, auditEvents()...)
+	r, _ := newReader(t).open(l.reportWithoutKey(t), "")
+	for key, want := range map[string]string{l.key(t): "good", newSignedLog(t, failedEvents()...).key(t): "bad",
+		"x": "bad", strings.Replace(l.key(t), "+", "+0", 1): "bad"} {
+		quoted, _ := json.Marshal(key)
+		if got := js[string](r, fmt.Sprintf(`check(%s).then(() => document.getElementById("verdict").className)`,
+			quoted)); got != want {
+			t.Errorf("with the key %s the verdict is %q, want %q", key, got, want)
+		}
+	}
+}
+
+// TestVerifiableFlipsInABrowser flips a bit of each tenth byte of the data, and exchanges each visible word, in
+// Chromium.
+func TestVerifiableFlipsInABrowser(t *testing.T) {
+	l := newSignedLog(t, slices.Concat(failedEvents(), prunedEvents())...)
+	r, verdict := newReader(t).open(l.report(t, event.Query{}), "")
+	got := js[[]string](r, `(async () => {
+		const wrong = [], verdict = document.getElementById("verdict"), data = document.getElementById("data");
+		const main = document.getElementById("main"), whole = data.textContent;
+		const judge = async what => { await check(""); if (verdict.className !== "bad") wrong.push(what); };
+		for (let i = 0; i < whole.length; i += 10) {
+			const other = String.fromCharCode(whole.charCodeAt(i) ^ 1 << i % 7);
+			data.textContent = whole.slice(0, i) + other + whole.slice(i + 1);
+			await judge("byte " + i);
+		}
+		data.textContent = whole;
+		const walker = document.createTreeWalker(main, NodeFilter.SHOW_TEXT), texts = [];
+		while (walker.nextNode()) texts.push(walker.currentNode);
+		for (const text of texts) {
+			const before = text.data;
+			for (const word of before.matchAll(/\S+/g)) {
+				text.data = before.slice(0, word.index) + "other" + before.slice(word.index + word[0].length);
+				await judge("word " + word[0]);
+			}
+			text.data = before;
+		}
+		await check("");
+		return [...wrong, verdict.className];
+	})()`)
+	if verdict != "good" || !slices.Equal(got, []string{"good"}) {
+		t.Errorf("the verdict is %s, and these changes do not matter: %q", verdict, got)
+	}
+}
+
+// TestVerifiableWithoutScript checks that the report without JavaScript is readable and names the script of Python.
+func TestVerifiableWithoutScript(t *testing.T) {
+	r := newReader(t)
+	path := filepath.Join(t.TempDir(), "report.html")
+	if err := os.WriteFile(path, newSignedLog(t, auditEvents()...).report(t, event.Query{}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.do(chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+		_, err := cdp.Call(ctx, t, emulation.SetScriptExecutionDisabled,
+			emulation.SetScriptExecutionDisabledParams{Value: true})
+		return err
+	}), chromedp.Navigate("file://"+filepath.ToSlash(path)))
+	text := js[string](r, "document.body.innerText")
+	for _, want := range []string{"python3 check-report.py FILE KEY", "Nothing below is verified yet",
+		"Statement of a person", "No input was sent twice: 2 inputs, 2 calls."} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page does not say %q", want)
+		}
+	}
+	if strings.Contains(text, "Verified here") || js[int](r, `document.querySelectorAll(".good").length`) > 0 {
+		t.Error("something is green")
+	}
+}
