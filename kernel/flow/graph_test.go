@@ -101,8 +101,8 @@ console.log(JSON.stringify({
 `
 
 // TestMermaidIsDrawn gives the graph to mermaid's own parser. Each step must be a node with its id, phase, shape and
-// colour, and each need must be an edge. The packages mermaid and jsdom may lie in a folder of NODE_PATH. The test fails
-// if a node has the id of its step, because "end" is a word of the language.
+// colour, and each need must be an edge. The packages mermaid and jsdom may lie in a folder of NODE_PATH. The test
+// fails if a node has the id of its step, because "end" is a word of the language.
 func TestMermaidIsDrawn(t *testing.T) {
 	node, err := exec.LookPath("node")
 	if err != nil {

@@ -115,20 +115,31 @@ func readState(ctx context.Context, log event.Reader, id string) (*State, error)
 }
 
 func read(ctx context.Context, log event.Reader, id string, f *Flow) (s *State, err error) {
-	run := RunID(id)
-	first := event.Query{Run: run, Types: []event.Type{event.FlowStarted}, Limit: 1}
-	for e, err := range log.Events(ctx, first) {
-		if err != nil {
+	q := event.Query{Run: RunID(id), Types: flowTypes, Limit: few}
+	n := 0
+	for e, err := range log.Events(ctx, q) {
+		n++
+		switch {
+		case err != nil:
 			return nil, err
+		case s == nil && e.Type != event.FlowStarted:
+			continue
+		case s == nil:
+			s, err = newState(e, f)
+		default:
+			err = s.applyPart(part{}.with(e))
 		}
-		if s, err = newState(e, f); err != nil {
+		if err != nil {
 			return nil, err
 		}
 	}
 	if s == nil {
 		return nil, fmt.Errorf("%w: %s", ErrNoRun, id)
 	}
-	q := event.Query{Run: run, Types: flowTypes, After: s.last}
+	if n < few {
+		return s, nil
+	}
+	q.After, q.Limit = s.last, 0
 	end, ok, err := log.Last(ctx, q)
 	if err == nil && ok {
 		err = s.readParts(ctx, log, q, end.Seq)
@@ -136,9 +147,11 @@ func read(ctx context.Context, log event.Reader, id string, f *Flow) (s *State, 
 	return s, err
 }
 
-// These are the limits of readParts. A part has at least minPart events of all kinds. With mostParts, a part of a flow
-// run of 10,000 items has as many events as the reader of a log fetches at once.
+// These are the limits of read. A flow run with fewer than few events is read by one query. A part of a longer one has
+// at least minPart events of all kinds. With mostParts, a part of a flow run of 10,000 items has as many events of the
+// flow run as the reader of a log fetches at once.
 const (
+	few       = 256
 	minPart   = 4096
 	mostParts = 48
 )
@@ -203,21 +216,28 @@ type recorded struct {
 
 func readPart(ctx context.Context, log event.Reader, q event.Query) (p part) {
 	for e, err := range log.Events(ctx, q) {
-		if err != nil {
-			return part{p.list, err}
+		if p.err = err; err == nil {
+			p = p.with(e)
 		}
-		r := recorded{seq: e.Seq, at: e.Time}
-		switch e.Type {
-		case event.FlowFinished:
-			r.finished = new(fact.FlowFinished)
-			err = e.Decode(r.finished)
-		case event.FlowStepDecided:
-			r.decided = new(fact.FlowDecided)
-			err = e.Decode(r.decided)
+		if p.err != nil {
+			break
 		}
-		if err != nil {
-			return part{p.list, err}
-		}
+	}
+	return p
+}
+
+// with returns the part with a further event, or with the error of this event.
+func (p part) with(e event.Event) part {
+	r := recorded{seq: e.Seq, at: e.Time}
+	switch e.Type {
+	case event.FlowFinished:
+		r.finished = new(fact.FlowFinished)
+		p.err = e.Decode(r.finished)
+	case event.FlowStepDecided:
+		r.decided = new(fact.FlowDecided)
+		p.err = e.Decode(r.decided)
+	}
+	if p.err == nil {
 		p.list = append(p.list, r)
 	}
 	return p

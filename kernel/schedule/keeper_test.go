@@ -391,8 +391,8 @@ func TestPause(t *testing.T) {
 }
 
 // TestPauseWhilePlanning pauses a schedule after a keeper has read its state and before the keeper records a plan. The
-// keeper must read the state again and plan nothing. The test fails if a keeper records a decision although the log has a
-// newer event about a schedule.
+// keeper must read the state again and plan nothing. The test fails if a keeper records a decision although the log has
+// a newer event about a schedule.
 func TestPauseWhilePlanning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, table("a"))
