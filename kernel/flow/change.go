@@ -8,14 +8,19 @@ import (
 
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/fact"
 )
 
 // These are the errors of End and Retry.
 var (
-	ErrFinished = errors.New("the flow run has ended")
-	errNotEnded = errors.New("only a failed step, or a step with an unknown outcome, can be called again")
+	ErrFinished = message.New("flow.finished", "the flow run has ended")
+	errNotEnded = message.New("flow.not-ended",
+		"only a failed step, or a step with an unknown outcome, can be called again: %s is %s")
+	noStep   = message.New("flow.no-step", "the flow %s has no step %s")
+	noItem   = message.New("flow.no-item", "step %s has %d items, and no item %d")
+	hasItems = message.New("flow.has-items", "step %s has items: name one as %s/N")
 )
 
 // Retry records a person's decision to call a step or an item again, with a new input. item is 0 for a single step. The
@@ -24,13 +29,13 @@ func Retry(ctx context.Context, log *eventlog.Log, s *State, id string, item int
 	st := s.step(id)
 	switch {
 	case st == nil:
-		return "", fmt.Errorf("the flow %s has no step %s", s.Flow.Name, id)
+		return "", noStep.With(s.Flow.Name, id)
 	case item < 0 || item > len(st.Items):
-		return "", fmt.Errorf("step %s has %d items, and no item %d", id, len(st.Items), item)
+		return "", noItem.With(id, len(st.Items), item)
 	case item == 0 && st.Expanded:
-		return "", fmt.Errorf("step %s has items: name one as %s/N", id, id)
+		return "", hasItems.With(id, id)
 	case st.unit(item).Phase != Failed && st.unit(item).Phase != Unknown:
-		return "", fmt.Errorf("%w: %s is %s", errNotEnded, id, st.unit(item).Phase)
+		return "", errNotEnded.With(id, string(st.unit(item).Phase))
 	}
 	u := st.unit(item)
 	before := u.Attempt

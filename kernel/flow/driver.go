@@ -12,6 +12,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/filelock"
@@ -60,10 +61,12 @@ type Driver struct {
 	showing *sync.Mutex
 }
 
-// These are the errors of Run if the id belongs to another flow run.
+// These are errors of Run. ErrOtherFile and ErrOtherInputs mean that the id belongs to another flow run.
 var (
-	ErrOtherFile   = errors.New("the flow run began with another file")
-	ErrOtherInputs = errors.New("the flow run began with other inputs")
+	ErrOtherFile   = message.New("flow.other-file", "the flow run began with another file")
+	ErrOtherInputs = message.New("flow.other-inputs", "the flow run began with other inputs")
+	errDriven      = message.New("flow.driven", "another process drives the flow run, and this one was stopped")
+	wrongID        = message.New("flow.wrong-id", "the id %q is not 1 to 128 letters, digits or characters of ._:@+-")
 )
 
 // The longest id of a schedule's flow run has 104 characters.
@@ -74,7 +77,7 @@ var validID = sync.OnceValue(func() *regexp.Regexp {
 // CheckID returns an error if id cannot be the id of a flow run.
 func CheckID(id string) error {
 	if !validID().MatchString(id) {
-		return fmt.Errorf("the id %q is not 1 to 128 letters, digits or characters of ._:@+-", id)
+		return wrongID.With(id)
 	}
 	return nil
 }
@@ -140,7 +143,7 @@ func (d *Driver) takeLock(ctx context.Context, f *Flow, id string) (*filelock.Lo
 		}
 		select {
 		case <-d.Stop:
-			return nil, errors.New("another process drives the flow run, and this one was stopped")
+			return nil, errDriven
 		default:
 		}
 		if _, err := changes.Wait(ctx, time.Second); err != nil {

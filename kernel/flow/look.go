@@ -225,7 +225,7 @@ func FindRun(ctx context.Context, log event.Reader, ref string) (string, error) 
 			continue
 		}
 		if found != "" && ref != "" {
-			return "", fmt.Errorf("%q begins the ids of several flow runs: %s and %s", ref, found, s.ID)
+			return "", errAmbiguous.With(ref, found, s.ID)
 		}
 		found = s.ID // without a ref, the newest flow run is meant
 	}

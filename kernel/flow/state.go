@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/fact"
 )
@@ -82,7 +82,10 @@ type State struct {
 }
 
 // ErrNoRun means that the log has no flow run with an id.
-var ErrNoRun = errors.New("there is no such flow run")
+var ErrNoRun = message.New("flow.no-run", "there is no such flow run")
+
+// errAmbiguous means that a person named several flow runs.
+var errAmbiguous = message.New("flow.ambiguous", "%q begins the ids of several flow runs: %s and %s")
 
 // newState returns the state after flow.started. f may be nil; the text of the file is then in the event.
 func newState(e event.Event, f *Flow) (*State, error) {

@@ -10,6 +10,19 @@ func chineseMessages() map[message.Code]string {
 		// eventlog
 		"eventlog.no-checkpoint": "没有已签名的检查点涵盖这个事件",
 
+		// kernel/flow
+		"flow.ambiguous":    "%q 是多个流程运行标识的开头：%s 和 %s",
+		"flow.driven":       "另一个进程正在推进这个流程运行，而本进程已被停止",
+		"flow.finished":     "流程运行已经结束",
+		"flow.has-items":    "步骤 %s 有多个条目：请以 %s/N 的形式指定其中一个",
+		"flow.no-item":      "步骤 %s 有 %d 个条目，没有第 %d 个条目",
+		"flow.no-run":       "没有这个流程运行",
+		"flow.no-step":      "流程 %s 没有步骤 %s",
+		"flow.not-ended":    "只能重新调用失败的步骤或结果未知的步骤：%s 的状态是 %s",
+		"flow.other-file":   "流程运行是用另一个文件开始的",
+		"flow.other-inputs": "流程运行是用另外的输入项开始的",
+		"flow.wrong-id":     "标识 %q 不是 1 到 128 个字母、数字或 ._:@+- 中的字符",
+
 		// kernel/schedule
 		"schedule.answered":        "已回答",
 		"schedule.called-before":   "之前已调用",
@@ -341,6 +354,7 @@ func chineseMessages() map[message.Code]string {
 		"report.title-forgotten":        "不再记住",
 		"report.title-new-session":      "新会话",
 		"report.title-chosen":           "已选择",
+		"report.nothing-signed":         "没有已签名的检查点涵盖报告中的事件",
 		"report.title-flow":             "流程开始",
 		"report.title-step":             "流程的一个步骤",
 		"report.title-flow-end":         "流程结束",

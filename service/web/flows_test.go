@@ -285,7 +285,11 @@ func TestFlowRetried(t *testing.T) {
 	if step := stepOf(t, run, "first"); run["state"] != fact.FlowFailed || step["error"] == nil {
 		t.Errorf("%v", run)
 	}
-	w.do("POST", "/v1/flow-runs/r1/retry", object{"step": "none"}).problem(unfit)
+	chinese := func(r *http.Request) { r.Header.Set("Accept-Language", "zh") }
+	o := w.do("POST", "/v1/flow-runs/r1/retry", object{"step": "none"}, chinese).problem(unfit)
+	if o.Detail != "流程 release 没有步骤 none" || o.Code != "flow.no-step" {
+		t.Errorf("%v", o)
+	}
 	w.do("POST", "/v1/flow-runs/r1/retry", object{"step": "first", "item": 1}).problem(unfit)
 	got := w.do("POST", "/v1/flow-runs/r1/retry", object{"step": "first"}).want(200).object()
 	if got["input_id"] != "flow:r1/first/retry-1" {
