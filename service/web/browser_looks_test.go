@@ -31,41 +31,42 @@ func testKeyboard(t *testing.T, b *browser) {
 			t.Errorf("at a width of %d the button is %g high", size[0], high)
 		}
 	}
-	// press moves the focus until an element matches, and presses a key there.
-	press := func(selector, key string) {
-		t.Helper()
-		for range 60 {
-			if js[bool](p, "Boolean(document.activeElement.matches($?))", selector) {
-				if !js[bool](p, "document.activeElement.matches(':focus-visible')") {
-					t.Errorf("%s: one cannot see that it has the focus", selector)
-				}
-				p.wait("!document.activeElement.matches('.question .yes') || document.querySelector('.question[data-still]')")
-				p.do(chromedp.KeyEvent(key))
-				return
-			}
-			p.do(chromedp.KeyEvent(kb.Tab))
-		}
-		p.show("failed")
-		t.Fatalf("no way to %s", selector)
-	}
-	press("a[href='#/new']", kb.Enter)
+	p.press("a[href='#/new']", kb.Enter)
 	p.wait("document.activeElement.matches('.composer textarea')")
 	p.do(chromedp.KeyEvent(`@ask execute "Build it" command=make`))
 	// Wait for the project, because an input needs one.
 	p.sees("project-0")
 	p.do(chromedp.KeyEvent(kb.Enter))
 	p.wait("document.querySelector($?)", ready)
-	press(".question .yes:not(.remember)", kb.Enter)
+	p.press(".question .yes:not(.remember)", kb.Enter)
 	p.wait("document.querySelector('.turn .outcome')")
 	if got := js[string](p, turns); !strings.Contains(got, "permission: allow-once") {
 		t.Errorf("the turn: %s", got)
 	}
-	press(".turn .outcome a", kb.Enter)
+	p.press(".turn .outcome a", kb.Enter)
 	p.wait("document.querySelector('.story li')")
-	press(".tabs a[href='#/devices']", kb.Enter)
+	p.press(".tabs a[href='#/devices']", kb.Enter)
 	p.wait("document.querySelector('select[name=language]')")
-	press("select[name=language]", kb.ArrowDown)
+	p.press("select[name=language]", kb.ArrowDown)
 	p.sees("此设备")
+}
+
+// press moves the focus by the Tab key until an element matches, and presses a key there.
+func (p *tab) press(selector, key string) {
+	p.t.Helper()
+	for range 60 {
+		if js[bool](p, "Boolean(document.activeElement.matches($?))", selector) {
+			if !js[bool](p, "document.activeElement.matches(':focus-visible')") {
+				p.t.Errorf("%s: one cannot see that it has the focus", selector)
+			}
+			p.wait("!document.activeElement.matches('.question .yes') || document.querySelector('.question[data-still]')")
+			p.do(chromedp.KeyEvent(key))
+			return
+		}
+		p.do(chromedp.KeyEvent(kb.Tab))
+	}
+	p.show("failed")
+	p.t.Fatalf("no way to %s", selector)
 }
 
 // hostile is agent text with active content.

@@ -43,6 +43,8 @@ func TestBrowser(t *testing.T) {
 		"shell": testShell, "push": testPush, "iphone": testIPhone, "devices": testDevices, "below a path": testBelowPath,
 		"proxies": testProxies, "choices": testChoices, "chinese": testChinese, "two tabs": testTwoTabs,
 		"pictures": testPictures, "elsewhere": testElsewhere, "networks": testNetworks,
+		"flows": testFlows, "flow by keyboard": testFlowKeyboard, "hostile flow": testHostileFlow, "lost flow": testFlowLost,
+		"reader of a flow": testFlowReader,
 	} {
 		t.Run(name, func(t *testing.T) {
 			test(t, &browser{t: t, ctx: ctx, world: newWorld(t, 2, withPage, namedProvider(t, "claude", chooses))})

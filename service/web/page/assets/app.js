@@ -19,6 +19,8 @@ const later = {
 	record: () => import('./record.js'),
 	run: () => import('./story.js'),
 	numbers: () => import('./numbers.js'),
+	flows: () => part('flows', import('./flows.js')),
+	flow: () => part('flows', import('./flows.js')),
 };
 
 // part loads a module together with its words and styles: NAME.js, NAME.en.json, NAME.zh.json and NAME.css.
@@ -31,8 +33,8 @@ const style = (name) => document.querySelector('link[href="' + name + '.css"]') 
 	}});
 	document.head.append(link);
 });
-const tabs = ['now', 'sessions', 'record', 'numbers', 'devices'];
-const tabOf = {session: 'sessions', new: 'sessions', run: 'record'};
+const tabs = ['now', 'sessions', 'flows', 'record', 'numbers', 'devices'];
+const tabOf = {session: 'sessions', new: 'sessions', run: 'record', flow: 'flows'};
 
 let frame;
 let leave = () => {};

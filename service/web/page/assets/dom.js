@@ -58,6 +58,7 @@ export const said = (tag, text, props) => h(tag + '.said', {dir: 'auto', ...prop
 const paths = {
 	now: 'M12 3a9 9 0 1 0 0 18 9 9 0 0 0 0-18zm0 4v5l3.5 2',
 	sessions: 'M4 5h16v11H9l-5 4z',
+	flows: 'M9 3h6v5H9zM3 16h6v5H3zM15 16h6v5h-6zM12 8v4M6 16v-4h12v4',
 	record: 'M5 4h14v16H5zM9 9h6M9 13h6',
 	numbers: 'M5 20V11M12 20V4M19 20v-6',
 	devices: 'M8 3h8v18H8zM11 18h2',

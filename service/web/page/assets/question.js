@@ -304,9 +304,10 @@ export function ending(q, how) {
 	return [icon(allows ? 'check' : 'cross'), h('div', words, o && [' ', said('span.dim', labelOf(o))])];
 }
 
+// expires says when a question expires, unless this is more than a year away.
 function expires(q) {
 	const at = new Date(q.expires);
-	return at.getFullYear() > 2000 && h('span.expires', t('question.expires', {when: ago(at)}));
+	return at.getFullYear() > 2000 && at - Date.now() < 3e10 && h('span.expires', t('question.expires', {when: ago(at)}));
 }
 
 // tier describes the policy's judgement of a question in the page's language.
