@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -23,7 +24,7 @@ import (
 
 // flowWorld has one log and the calls that drivers make on it.
 type flowWorld struct {
-	t   *testing.T
+	t   testing.TB
 	log *eventlog.Log
 	dir string
 	// during plays the agent during a call. If it returns an error, the call fails with this error of the agent. It may
@@ -36,7 +37,7 @@ type flowWorld struct {
 	most    int // the calls at the same time
 }
 
-func newFlowWorld(t *testing.T) *flowWorld {
+func newFlowWorld(t testing.TB) *flowWorld {
 	w := &flowWorld{t: t, dir: t.TempDir()}
 	var err error
 	if w.log, err = eventlog.Open(t.Context(), filepath.Join(w.dir, "eventlog.db"), eventlog.Options{}); err != nil {
@@ -455,5 +456,38 @@ func TestSizes(t *testing.T) {
 	if _, err := decodeJSON(`"` + strings.Repeat("x", 8<<20) + `"`); err == nil ||
 		!strings.Contains(err.Error(), "as JSON it may have 8388608") {
 		t.Errorf("large JSON: %v", err)
+	}
+}
+
+// BenchmarkDrive measures the driver alone: the calls take no time and record nothing. The metrics are those of one step
+// of a loop, its durable rows and its time, and the memory in use at the end with the state of the flow run.
+func BenchmarkDrive(b *testing.B) {
+	for _, items := range []int{100, maxItems} {
+		b.Run(fmt.Sprint(items), func(b *testing.B) {
+			for b.Loop() {
+				w := newFlowWorld(b)
+				d := w.driver()
+				d.Answer = func(_ context.Context, c Call) (record.Result, error) {
+					return record.Result{Run: event.RunID("run of " + c.Input), Outcome: record.OutcomeResponded,
+						StopReason: "end_turn"}, nil
+				}
+				list := strings.Repeat("item,", items-1) + "item"
+				f := w.flow("[inputs.list]\n[[step]]\nid = 'a'\nfor_each = 'split(inputs.list, \",\")'\nparallel = 8\n" +
+					"max_items = 10000\ntext = '{{ item }}'\n")
+				began := time.Now()
+				s, err := d.Run(b.Context(), f, "r", map[string]string{"list": list})
+				if err != nil || s.Steps[0].Count(Done) != items {
+					b.Fatal(s, err)
+				}
+				took := time.Since(began)
+				runtime.GC()
+				var m runtime.MemStats
+				runtime.ReadMemStats(&m)
+				runtime.KeepAlive(s)
+				b.ReportMetric(float64(w.count(event.FlowStepDecided)-1)/float64(items), "rows/step")
+				b.ReportMetric(float64(took.Microseconds())/1000/float64(items), "ms/step")
+				b.ReportMetric(float64(m.HeapAlloc)/(1<<20), "MB")
+			}
+		})
 	}
 }
