@@ -53,6 +53,7 @@ func (s *Server) routes() *http.ServeMux {
 		{pattern: "GET /v1/search", right: access.Read, serve: s.search},
 		{pattern: "GET /v1/stats", right: access.Read, serve: s.stats},
 		{pattern: "GET /v1/verify", right: access.Read, serve: s.verify},
+		{pattern: "GET /v1/report", right: access.Read, serve: s.report},
 		{pattern: "GET /v1/proofs/{event}", right: access.Read, serve: s.proof},
 		{pattern: "GET /metrics", right: access.Read, serve: s.metrics},
 		{pattern: "GET /readyz", right: access.Read, serve: s.ready},

@@ -48,7 +48,8 @@ func TestRoutes(t *testing.T) {
 		"/v1/runs?state=open",
 		"/v1/runs/" + run, "/v1/runs/" + run + "/story", "/v1/questions", "/v1/search?q=hello",
 		"/v1/search?q=hello&kind=answer",
-		"/v1/stats", "/v1/verify" + at, "/v1/proofs/1" + at, "/v1/flows" + at, "/v1/flow-runs", "/metrics", "/readyz", "/openapi.json", "/healthz",
+		"/v1/stats", "/v1/verify" + at, "/v1/proofs/1" + at, "/v1/report" + at,
+		"/v1/flows" + at, "/v1/flow-runs", "/metrics", "/readyz", "/openapi.json", "/healthz",
 	} {
 		w.do("GET", path, nil).want(200)
 		if !open[path] {
@@ -76,11 +77,35 @@ func TestRoutes(t *testing.T) {
 		t.Errorf("%q", p.Detail)
 	}
 	for _, path := range []string{"/v1/runs?stat=open", "/v1/runs?limit=0", "/v1/runs?page=x", "/v1/verify",
-		"/v1/proofs/1", "/v1/providers", "/v1/flows", "/v1/flow-runs?limit=0", "/v1/events?after=x", "/v1/search"} {
+		"/v1/report?zone=x", "/v1/proofs/1", "/v1/providers", "/v1/flows", "/v1/flow-runs?limit=0",
+		"/v1/events?after=x", "/v1/search"} {
 		w.do("GET", path, nil).problem(badRequest)
 	}
 	w.do("POST", "/v1/contexts", object{}).problem(badMethod)
 	w.do("GET", "/v1/inputs", nil).problem(badMethod)
+}
+
+// TestReport checks that a report is a file to be saved, without secrets, and that its parameters count.
+func TestReport(t *testing.T) {
+	w := newWorld(t, 1)
+	path := "/v1/report?project=" + url.QueryEscape(w.dirs[0])
+	w.do("GET", path, nil).want(http.StatusNotFound)
+	// The checkpoint follows the answer, and precedes the next answer.
+	for _, text := range []string{"@say AKIAIOSFODNN7EXAMPLE", "@say Hello"} {
+		w.do("POST", "/v1/inputs", object{"project": w.dirs[0], "text": text, "wait": true}).want(200)
+	}
+	got := w.do("GET", path, nil).want(200)
+	if kind, to := got.header.Get("Content-Type"), got.header.Get("Content-Disposition"); kind != "text/html; charset=utf-8" ||
+		to != `attachment; filename="report.html"` {
+		t.Errorf("a report is %s, %s", kind, to)
+	}
+	if text := string(got.body); strings.Contains(text, "AKIAIOSFODNN7EXAMPLE") ||
+		!strings.Contains(text, "<p>No input was sent twice: ") {
+		t.Errorf("the report shows a secret, or does not count the calls: %.200s", text)
+	}
+	for _, none := range []string{"&session=none", "&before=2020-01-01T00:00:00Z", "&since=2100-01-01T00:00:00Z"} {
+		w.do("GET", path+none, nil).want(http.StatusUnprocessableEntity)
+	}
 }
 
 // without removes the credential.
@@ -106,7 +131,8 @@ func TestRights(t *testing.T) {
 		{"GET", "/v1/devices", access.Admin}, {"POST", "/v1/devices/x/revoke", access.Admin},
 		{"POST", "/v1/questions/x/answer", access.Approve}, {"GET", "/v1/push", access.Approve},
 		{"POST", "/v1/push/subscribe", access.Approve}, {"GET", "/v1/flows", access.Read},
-		{"GET", "/v1/flow-runs", access.Read}, {"GET", "/v1/flow-runs/x", access.Read}, {"POST", "/v1/flow-runs", access.Ask},
+		{"GET", "/v1/report", access.Read}, {"GET", "/v1/flow-runs", access.Read}, {"GET", "/v1/flow-runs/x", access.Read},
+		{"POST", "/v1/flow-runs", access.Ask},
 		{"POST", "/v1/flow-runs/x/cancel", access.Ask}, {"POST", "/v1/flow-runs/x/retry", access.Ask},
 	} {
 		for right, token := range tokens {

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"bytes"
 	"errors"
 	"io/fs"
 	"net/http"
@@ -123,25 +124,82 @@ func noEvent(err error, ref string) error {
 	return err
 }
 
+// proving returns the named log and its reader. A log of another machine is an error, because only that machine makes
+// proofs of it.
+func (s *Server) proving(r *request) (*eventLog, *store.Reader, error) {
+	l, err := s.named(r)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := l.requireOwn(workerProves); err != nil {
+		return nil, nil, err
+	}
+	log, err := l.openReader(r.Context())
+	if err == nil && log == nil {
+		err = fs.ErrNotExist
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return l, log.(*store.Reader), nil
+}
+
+// report sends a report for an auditor. It is a file to be saved: as a part of the page it would have the page's
+// origin.
+func (s *Server) report(w http.ResponseWriter, r *request) error {
+	if err := r.checkParameters("project", "context", "session", "since", "before"); err != nil {
+		return err
+	}
+	q := event.Query{Session: event.SessionID(r.URL.Query().Get("session"))}
+	var err error
+	if q.Since, err = r.moment("since"); err != nil {
+		return err
+	}
+	if q.Before, err = r.moment("before"); err != nil {
+		return err
+	}
+	l, log, err := s.proving(r)
+	if err != nil {
+		return err
+	}
+	p, err := l.findProject()
+	if err != nil {
+		return err
+	}
+	redactor, err := p.Redactor()
+	if err != nil {
+		return err
+	}
+	var file bytes.Buffer // an error on the way must not follow the beginning of a file
+	_, err = report.WriteVerifiable(r.Context(), &file, log, q, report.VerifiableOptions{Mask: redactor.Changes,
+		Keys: func(origin string) []string {
+			keys, err := evidence.ReadKeys(p.Dirs.KeyDir())
+			if err != nil {
+				return nil
+			}
+			return keys.VerifierKeys(origin)
+		}})
+	if errors.Is(err, report.ErrNothingSigned) {
+		return unfit.problem(runsEndMakes.With(err))
+	}
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Content-Disposition", `attachment; filename="report.html"`)
+	// A failure means that the client has gone, and then nobody needs the answer.
+	_, _ = w.Write(file.Bytes())
+	return nil
+}
+
 func (s *Server) proof(w http.ResponseWriter, r *request) error {
 	if err := r.checkParameters("project", "context"); err != nil {
 		return err
 	}
-	l, err := s.named(r)
+	_, log, err := s.proving(r)
 	if err != nil {
 		return err
 	}
-	if err := l.requireOwn(workerProves); err != nil {
-		return err
-	}
-	read, err := l.openReader(r.Context())
-	if err == nil && read == nil {
-		err = fs.ErrNotExist
-	}
-	if err != nil {
-		return err
-	}
-	log := read.(*store.Reader)
 	ref := r.PathValue("event")
 	n, err := strconv.ParseInt(ref, 10, 64)
 	seq := event.Seq(n)
