@@ -166,7 +166,7 @@ func (w *batchWriter) noteIntents(ctx context.Context, batch []entry) (lines *in
 		return nil, owners[taken.Index], err
 	}
 	if err != nil {
-		return nil, -1, fmt.Errorf("the second place of the intents: %w", err)
+		return nil, -1, fmt.Errorf("the .intents file: %w", err)
 	}
 	if lines.Repair != (intents.Repair{}) {
 		w.repair = lines.Repair
@@ -201,7 +201,7 @@ func (w *batchWriter) commitBoth(ctx context.Context, lines *intents.Entry) erro
 	case serr == nil:
 		serr = w.failpoint("committed")
 	default:
-		serr = fmt.Errorf("the second place of the intents: %w", serr)
+		serr = fmt.Errorf("the .intents file: %w", serr)
 	}
 	if serr != nil {
 		return &WriteError{Op: "commit", Unknown: true, Err: serr}

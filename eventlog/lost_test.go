@@ -178,7 +178,7 @@ func TestSecondPlaceFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := l.Append(t.Context(), fact(event.Requested, event.Refs{Run: "run", Input: "input"}))
-	if write := (*WriteError)(nil); !errors.As(err, &write) || !strings.Contains(fmt.Sprint(err), "second place") {
+	if write := (*WriteError)(nil); !errors.As(err, &write) || !strings.Contains(fmt.Sprint(err), "the .intents file: ") {
 		t.Errorf("got %v", err)
 	}
 	if err := errors.Join(os.Remove(intents.Path(l.Path())), l.Reopen(t.Context())); err != nil {

@@ -294,7 +294,7 @@ func (run *run) warnOfRepair() {
 		run.client.warn("intents_lost", intentsLost.With(inputs(found.Lost)))
 	}
 	if found.Added > 0 {
-		run.r.opt.Trail.Warn("the second place of the intents was not complete; its lines were made from the log",
+		run.r.opt.Trail.Warn("the .intents file was not complete; its lines were made from the log",
 			"lines", found.Added)
 	}
 }

@@ -136,8 +136,17 @@ func (ib *inbox) tellResult(m received, res record.Result) {
 	default:
 		known := ib.known(res)
 		ib.finishMessage(m, refs, fact.NewBridgeFinished(endUnknown, known),
-			fmt.Sprintf(say.Unknown, say.Say(known), partial(say, res), shortRun(res.Run)))
+			unknown(say, say.Say(known), res))
 	}
+}
+
+// unknown returns the text about a message with an unknown outcome. Without a run, it names no record.
+func unknown(say *language.Sentences, known string, res record.Result) string {
+	text := fmt.Sprintf(say.Unknown, known, partial(say, res))
+	if res.Run != "" {
+		text += fmt.Sprintf(say.UnknownRecord, shortRun(res.Run))
+	}
+	return text
 }
 
 func shortRun(id event.RunID) string { return string(id[max(0, len(id)-8):]) }

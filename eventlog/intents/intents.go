@@ -1,6 +1,6 @@
 // Package intents maintains a text file that names each called input. If the log is lost, this file prevents a second
 // call for the same input. The file lies next to the log. Its name ends with .intents. The log itself has an event for
-// each called input, the intent. Some messages therefore call this file the second place of the intents.
+// each called input, the intent.
 //
 // The package promises that a line survives a power failure once Entry.Sync has returned. A line that a crash cut
 // short names no call. The package refuses to write through a link. It does not decide whether a call may be made.

@@ -35,7 +35,8 @@ var english = sync.OnceValue(func() *Sentences {
 		Silent: "(The agent ended its turn without a word.)",
 		Failed: "⚠️ The agent failed: %s%s\n\nNothing is retried. Send the message again if you want to.",
 		Unknown: "⚠️ The outcome of this message is unknown, and it will not be sent again: %s%s\n\nDecide " +
-			"yourself whether to send it again. Its record: `/log show %s`",
+			"yourself whether to send it again.",
+		UnknownRecord:  " Its record: `/log show %s`",
 		Interrupted:    "The bridge ended during this turn; a message will tell the known facts.",
 		Partial:        "\n\nThe agent's answer up to that moment:\n\n%s",
 		StoppedBy:      "⏹ The turn was stopped by %s.",

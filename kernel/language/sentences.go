@@ -38,9 +38,10 @@ type Sentences struct {
 	Elsewhere        string
 	Done             string
 	// Silent is sent instead of an empty answer.
-	Silent  string
-	Failed  string // inserted: the error, the partial text
-	Unknown string // inserted: the known details, the partial text, the run
+	Silent        string
+	Failed        string // inserted: the error, the partial text
+	Unknown       string // inserted: the known details, the partial text
+	UnknownRecord string // follows Unknown; inserted: the run
 	// Interrupted is the final text of a progress message if its bridge died.
 	Interrupted    string
 	Partial        string // inserted: the part of the answer that arrived

@@ -249,7 +249,7 @@ func TestAccountHome(t *testing.T) {
 	old := accountHome
 	t.Cleanup(func() { accountHome = old })
 	accountHome = func() string { return account }
-	for _, home := range []string{"", "/nonexistent", t.TempDir()} {
+	for _, home := range []string{"", filepath.Join(account, "none"), t.TempDir()} {
 		for mode, want := range map[Mode]map[string]access{
 			Protect: {".": read, ".ssh": read, ".bashrc": read, ".local/state/perlica": hidden, ".config/perlica": hidden,
 				"visible": write},
