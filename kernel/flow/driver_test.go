@@ -397,6 +397,33 @@ func TestRetryTwice(t *testing.T) {
 	w.called("flow:r/a 1", "flow:r/heard 2", "flow:r/a/retry-1 1", "flow:r/quiet/retry-1 3")
 }
 
+// TestChangedItems retries a step from which the recorded items of a loop follow, and one of the items. The list then
+// differs from the recorded one, so the driver must make no call with its elements. The test fails if the driver does
+// not compare the digests.
+func TestChangedItems(t *testing.T) {
+	w := newFlowWorld(t)
+	w.during = func(c Call) error {
+		if c.Text == "a" || c.Text == "x" {
+			return errors.New("refusal")
+		}
+		return nil
+	}
+	f := w.flow("[[step]]\nid = 'a'\non_failure = 'continue'\ntext = 'a'\n" +
+		"[[step]]\nid = 'each'\nneeds = ['a']\nfor_each = '[steps.a.state, \"x\"]'\ntext = '{{ item }}'\n")
+	s := w.drive(w.driver(), f)
+	for step, item := range map[string]int{"a": 0, "each": 2} {
+		if _, err := Retry(t.Context(), w.log, s, step, item, "me"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.during, w.calls = nil, nil
+	_, err := w.driver().Run(t.Context(), f, "r", nil)
+	if err == nil || !strings.Contains(err.Error(), "step each: item 1 is not the recorded one") {
+		t.Errorf("got %v", err)
+	}
+	w.called("flow:r/a/retry-1 a")
+}
+
 // TestFindRun checks that a beginning of an id names a flow run only if it is the beginning of one id alone.
 func TestFindRun(t *testing.T) {
 	w := newFlowWorld(t)

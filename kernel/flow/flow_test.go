@@ -278,6 +278,42 @@ func TestTenThousand(t *testing.T) {
 	}
 }
 
+// TestLongRunInOrder checks that the events of a long flow run are applied in their order, although two parts of the log
+// are read at the same time: a retry continues a flow run that ended long before. The error of an event in a later part
+// ends the reading.
+func TestLongRunInOrder(t *testing.T) {
+	log := tenThousand(t)
+	refs := event.Refs{Run: RunID("r"), Interaction: event.Flows}
+	ended := event.NewFact(event.FlowFinished, "perlica", refs, fact.FlowFinished{Outcome: fact.FlowFailed})
+	retry := func(item int) event.Event {
+		key := event.InteractionID(fmt.Sprint("retry of ", item))
+		return event.NewFact(event.FlowStepDecided, "user", event.Refs{Run: refs.Run, Interaction: key},
+			fact.FlowDecided{Step: "a", Item: item, Attempt: 1, Decision: fact.FlowRetry})
+	}
+	events := []event.Event{ended}
+	for i := range maxItems {
+		events = append(events, retry(i+1))
+	}
+	if _, err := log.Append(t.Context(), events...); err != nil {
+		t.Fatal(err)
+	}
+	s, err := readState(t.Context(), &log.Reader, "r")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := s.Steps[0].Progress(); s.Finished != nil || got != "0 of 10000" {
+		t.Errorf("%v, %s; want a flow run that goes on, and no item done", s.Finished, got)
+	}
+	faulty := retry(1)
+	faulty.Payload = []byte("[]")
+	if _, err := log.Append(t.Context(), faulty); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := readState(t.Context(), &log.Reader, "r"); err == nil {
+		t.Error("a faulty event is not found")
+	}
+}
+
 // BenchmarkShow measures the reading of a flow run of 10,000 items. The promise of flow show is 100 ms.
 func BenchmarkShow(b *testing.B) {
 	log := tenThousand(b)
