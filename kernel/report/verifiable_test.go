@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -382,4 +383,82 @@ for word in re.finditer(rb"[^\s<>]+(?=[^<>]*<)", file[start:end]):
 	if out != "" {
 		t.Errorf("these changes do not matter:\n%s", out)
 	}
+}
+
+// TestVerifiableWords checks that each path in the table of words leads to a member of the payload.
+func TestVerifiableWords(t *testing.T) {
+	words := readWords()
+	payloads := map[event.Type]any{
+		event.MessageReceived: fact.MessageReceived{}, event.MessageWithdrawn: fact.MessageWithdrawn{},
+		event.Truncated: fact.Truncated{}, event.BudgetRefused: fact.BudgetReached{},
+		event.BudgetWarned:   fact.BudgetReached{},
+		event.SessionStarted: fact.SessionStarted{}, event.SandboxEntered: fact.SandboxEntered{},
+		event.Requested: fact.Requested{}, event.CancelRequested: fact.Stop{},
+		event.InteractionRequested: interaction.Question{},
+		event.BridgeQueued:         fact.BridgeQueued{}, event.TeamAsked: fact.TeamQuestion{},
+		event.InteractionAnswered: interaction.Answer{}, event.InteractionAnswerRejected: interaction.Rejected{},
+		event.InteractionLapsed: interaction.Resolution{}, event.ReplySent: fact.ReplySent{},
+		event.ReplyFailed: fact.ReplySent{},
+		event.PolicyDecided: struct {
+			fact.PolicyDecided
+			Rule policy.Rule `json:"rule"`
+		}{}, event.PolicyUnasked: fact.UnaskedTool{}, event.ToolBlocked: fact.ToolBlocked{},
+		event.HookFailed: fact.HookFailed{},
+		event.Responded: struct {
+			fact.Responded
+			Usage struct {
+				In  int `json:"inputTokens"`
+				Out int `json:"outputTokens"`
+			} `json:"usage"`
+		}{}, event.ProviderError: fact.Failed{}, event.OutcomeUnknown: fact.Failed{},
+		event.CallEnforced: fact.Enforced{},
+		event.RunResolved:  fact.Resolved{}, event.ApprovalRemembered: policy.Approval{},
+		event.ApprovalRevoked: policy.Revocation{}, event.FlowStarted: fact.FlowStarted{},
+		event.FlowStepDecided: fact.FlowDecided{}, event.FlowFinished: fact.FlowFinished{},
+		event.SchedulePlanned: fact.SchedulePlanned{}, event.LogPruned: event.Pruning{}, event.LogRewritten: struct{}{},
+	}
+	for typ, row := range words.Types {
+		payload, ok := payloads[typ]
+		if !ok {
+			t.Errorf("the test has no payload of %s", typ)
+			continue
+		}
+		for _, l := range row.lines {
+			member := reflect.TypeOf(payload)
+			for name := range strings.SplitSeq(l.path, ".") {
+				member = memberOf(member, name)
+			}
+			if member == nil {
+				t.Errorf("%s has no %s", typ, l.path)
+			}
+			for _, part := range l.parts {
+				if memberOf(member, part[0]) == nil {
+					t.Errorf("%s: %s has no %s", typ, l.path, part[0])
+				}
+			}
+		}
+	}
+	for _, c := range words.Counts {
+		for _, typ := range c.types {
+			if _, ok := words.Types[typ]; !ok {
+				t.Errorf("the count %q has the unknown type %s", c.label, typ)
+			}
+		}
+	}
+}
+
+// memberOf returns the type of a member of an object in JSON, or nil. Of a list, it takes the type of the elements.
+func memberOf(of reflect.Type, name string) reflect.Type {
+	for of != nil && (of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice) {
+		of = of.Elem()
+	}
+	if of == nil || of.Kind() != reflect.Struct {
+		return nil
+	}
+	for _, f := range reflect.VisibleFields(of) {
+		if tag, _, _ := strings.Cut(f.Tag.Get("json"), ","); tag == name {
+			return f.Type
+		}
+	}
+	return nil
 }
