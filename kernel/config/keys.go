@@ -475,7 +475,7 @@ var table = []row{
 	{name: "policy.program[].command", kind: texts, required: true, example: `["/usr/local/bin/judge"]`,
 		check: checkNotEmpty, loosens: always,
 		help: "A program of yours, with its arguments, that judges a request before a person is asked; see " +
-			"docs/hooks.md. Perlica starts it without a shell.",
+			"docs/policy-programs.md. Perlica starts it without a shell.",
 		store: func(t target, v any) { t.program.Command = v.([]string) }},
 	{name: "policy.program[].timeout", kind: duration, def: 5 * time.Second,
 		help:  "The time that the program has. After it, a person is asked.",
@@ -485,7 +485,7 @@ var table = []row{
 		help:  "The name of the schedule; unique in its file. A project's schedule replaces a user's of the same name.",
 		store: func(t target, v any) { t.schedule.ID = v.(string) }},
 	{name: "schedule[].cron", kind: text, example: `"0 8 * * 1-5"`, check: checkCron, loosens: always,
-		help:  "The times, as minute, hour, day of the month, month and day of the week; see docs/schedules.md.",
+		help:  "The times, as minute, hour, day of the month, month and day of the week; see docs/schedule-times.md.",
 		store: func(t target, v any) { t.schedule.Cron = v.(string) }},
 	{name: "schedule[].every", kind: duration, example: `"2h"`, loosens: always,
 		help: "The time between two inputs, instead of `cron`: at least 1s and at most 24h. It is counted from the " +

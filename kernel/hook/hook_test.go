@@ -17,9 +17,10 @@ import (
 	"github.com/perlica/perlica/policy"
 )
 
-var update = flag.Bool("update", false, "rewrite the table in docs/hooks.md")
+var update = flag.Bool("update", false, "rewrite the table in docs/policy-programs.md")
 
-// misbehaviours are the modes of the test binary as a program of the user. The text is its row in docs/hooks.md.
+// misbehaviours are the modes of the test binary as a program of the user. The text is its row in
+// docs/policy-programs.md.
 var misbehaviours = []struct{ mode, text string }{
 	{"allow", "answers `allow`"},
 	{"deny", "answers `deny`"},
@@ -125,7 +126,7 @@ func waitForEver() {
 }
 
 // TestMisbehaviours asks programs that misbehave. An answer is accepted only if it is a single valid one and the
-// program ended well. The results are the table in docs/hooks.md.
+// program ended well. The results are the table in docs/policy-programs.md.
 func TestMisbehaviours(t *testing.T) {
 	var table strings.Builder
 	table.WriteString("| the program | counts as | reason on record |\n|---|---|---|\n")
@@ -147,7 +148,7 @@ func TestMisbehaviours(t *testing.T) {
 		})
 	}
 	const begin, end = "<!-- begin of the table: go test ./kernel/hook -update -->\n", "<!-- end of the table -->"
-	const doc = "../../docs/hooks.md"
+	const doc = "../../docs/policy-programs.md"
 	text, err := os.ReadFile(doc)
 	if err != nil {
 		t.Fatal(err)
@@ -156,13 +157,13 @@ func TestMisbehaviours(t *testing.T) {
 	old, after, ok := strings.Cut(rest, end)
 	switch {
 	case !ok:
-		t.Fatal("docs/hooks.md has no place for the table")
+		t.Fatal("docs/policy-programs.md has no place for the table")
 	case *update:
 		if err := os.WriteFile(doc, []byte(before+begin+table.String()+end+after), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	case old != table.String() && !t.Failed():
-		t.Errorf("the table in docs/hooks.md differs: go test ./kernel/hook -update\n%s", table.String())
+		t.Errorf("the table in docs/policy-programs.md differs: go test ./kernel/hook -update\n%s", table.String())
 	}
 }
 

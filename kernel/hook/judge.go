@@ -39,7 +39,7 @@ func NewJudges(store *program.Store, list []Judge) Judges {
 // None reports whether there is no policy program.
 func (j Judges) None() bool { return len(j.list) == 0 }
 
-// Question is the question that a policy program gets as JSON. docs/hooks.md describes its members.
+// Question is the question that a policy program gets as JSON. docs/policy-programs.md describes its members.
 type Question struct {
 	Version  int             `json:"version"` // 1
 	Type     string          `json:"type"`    // "permission"
