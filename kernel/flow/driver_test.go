@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -74,7 +75,7 @@ func (w *flowWorld) answer(ctx context.Context, c Call) (record.Result, error) {
 	}()
 	run := event.RunID("run of " + string(c.Input))
 	res := record.Result{Run: run, Outcome: record.OutcomeResponded, StopReason: "end_turn", Text: c.Text}
-	refs := event.Refs{Input: c.Input, Run: run}
+	refs := event.Refs{Input: c.Input, Run: run, Session: cmp.Or(c.Session, event.SessionID("session of "+c.Input))}
 	_, err := w.log.Append(ctx, event.NewFact(event.Requested, "perlica", refs, fact.Requested{}))
 	if errors.As(err, new(*eventlog.ConflictError)) {
 		return res, nil
@@ -424,6 +425,24 @@ func TestChangedItems(t *testing.T) {
 	w.called("flow:r/a/retry-1 a")
 }
 
+// TestSession checks that a step continues the session of the step that it names, and no other one.
+func TestSession(t *testing.T) {
+	w := newFlowWorld(t)
+	sessions := make(chan event.SessionID, 3)
+	w.during = func(c Call) error {
+		sessions <- c.Session
+		return nil
+	}
+	w.drive(w.driver(), w.flow("[[step]]\nid = 'a'\ntext = '1'\n"+
+		"[[step]]\nid = 'b'\nneeds = ['a']\nsession = 'a'\ntext = '2'\n"+
+		"[[step]]\nid = 'c'\nneeds = ['b']\ntext = '3'\n"))
+	for _, want := range []event.SessionID{"", "session of flow:r/a", ""} {
+		if got := <-sessions; got != want {
+			t.Errorf("got the session %q, want %q", got, want)
+		}
+	}
+}
+
 // TestFindRun checks that a beginning of an id names a flow run only if it is the beginning of one id alone.
 func TestFindRun(t *testing.T) {
 	w := newFlowWorld(t)
@@ -486,8 +505,8 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// BenchmarkDrive measures the driver alone: the calls take no time and record nothing. The metrics are those of one step
-// of a loop, its durable rows and its time, and the memory in use at the end with the state of the flow run.
+// BenchmarkDrive measures the driver alone: the calls take no time and record nothing. The metrics are the durable rows
+// and the time of one step of a loop, and the memory in use at the end with the state of the flow run.
 func BenchmarkDrive(b *testing.B) {
 	for _, items := range []int{100, maxItems} {
 		b.Run(fmt.Sprint(items), func(b *testing.B) {
