@@ -76,6 +76,8 @@ func (r *Runner) answerInput(ctx context.Context, t *Turn, source agentSource) (
 	if err := run.recordInput(); err != nil {
 		return record.Result{}, err
 	}
+	afterTurn := r.observeTree(run)
+	defer afterTurn()
 	// A budget that is used up refuses the call before the agent is started. Step ① checks the budgets again.
 	if err := run.checkBudgets(ctx); err != nil {
 		return record.Result{}, err

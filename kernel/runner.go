@@ -47,9 +47,11 @@ type Options struct {
 	RedactLog  bool                // the Redactor also masks every payload before it is hashed
 	Budgets    []config.Budget     // the budgets that every call is checked against
 	BudgetDir  string              // the user's folder for the amounts that budgets have used
-	Trail      *slog.Logger        // the debug trail, or nil
-	TrailLost  func() int64        // returns the number of lost lines of the debug trail; may be nil
-	Now        func() time.Time
+	// ObserveTree means that the state of the git work tree is recorded before and after each turn.
+	ObserveTree bool
+	Trail       *slog.Logger // the debug trail, or nil
+	TrailLost   func() int64 // returns the number of lost lines of the debug trail; may be nil
+	Now         func() time.Time
 
 	// FreeSpace returns the number of free bytes on the disk of a folder. Nil means that the system is asked.
 	FreeSpace func(dir string) (uint64, error)
@@ -67,6 +69,8 @@ type Runner struct {
 	repairing sync.Mutex     // held while a failed log is opened again
 	epoch     atomic.Int64   // the number of attempts to open a failed log
 	looks     sync.RWMutex   // held for reading while lookAtLog runs
+	turns     atomic.Int64   // the number of turns whose work trees are observed
+	observing sync.WaitGroup // the observations of work trees
 
 	mu       sync.Mutex // guards the fields below
 	standing *approvals.Standing
@@ -233,6 +237,7 @@ func (r *Runner) rememberApproval(ctx context.Context, a policy.Approval, by str
 
 // Close writes all recorded events to disk and closes the log. No run may be running.
 func (r *Runner) Close() error {
+	r.observing.Wait()
 	r.looks.Lock()
 	defer r.looks.Unlock()
 	r.mu.Lock()

@@ -210,6 +210,9 @@ var known = table{
 			"agent changed its mode; `freed_by` names the question with a yes for good that covers it"},
 	{Type: HookFailed, Class: Fact, Payload: "fact.HookFailed",
 		About: "a hook or a policy program of the user failed, and why; at most once for each program in a run"},
+	{Type: TreeObserved, Class: Fact, Payload: "fact.TreeObserved",
+		About: "the git work tree before or after a turn: the commit, and the paths, modes, sizes and hashes of changed " +
+			"files, without their content"},
 	{Type: ApprovalRemembered, Class: Fact, Kept: true, Views: Approvals | Search, Payload: "policy.Approval",
 		About: "a standing yes or no, with its scope"},
 	{Type: ApprovalRevoked, Class: Fact, Kept: true, Views: Approvals | Search, Payload: "policy.Revocation",

@@ -61,6 +61,7 @@ const (
 	PolicyDecided      Type = "policy.decided"
 	PolicyUnasked      Type = "policy.unasked_tool"
 	HookFailed         Type = "hook.failed"
+	TreeObserved       Type = "tree.observed"
 	ApprovalRemembered Type = "approval.remembered"
 	ApprovalRevoked    Type = "approval.revoked"
 

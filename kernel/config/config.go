@@ -27,6 +27,8 @@ type Config struct {
 	Permissions string
 	// StreamSync means that the agent's output is on disk before it is shown.
 	StreamSync bool
+	// RecordGit is the setting of record.git. It is nil if the setting is absent.
+	RecordGit *bool
 	// Redact holds regular expressions of texts to mask, in addition to the built-in ones.
 	Redact []string
 	// RedactBeforeHash means that secrets are masked before an event is hashed and written. Otherwise they are on the
@@ -291,4 +293,12 @@ func (c *Config) Provider(id string) Provider {
 		}
 	}
 	return p
+}
+
+// RecordsTree reports whether the state of the git work tree is recorded around each turn.
+func (c *Config) RecordsTree() bool {
+	if c.RecordGit != nil {
+		return *c.RecordGit
+	}
+	return c.Project.Trusted
 }

@@ -256,6 +256,10 @@ var table = []row{
 			"no evidence of the line on the wire; see docs/retention.md.",
 		store: func(t target, v any) { t.config.RedactBeforeHash = v.(bool) }},
 
+	{name: "record.git", kind: boolean, example: "true", loosens: whenTrue,
+		help: "In a git work tree, the record has the commit and the hashes of changed files before and after each turn; " +
+			"see docs/changes.md. Absent: in trusted projects.",
+		store: func(t target, v any) { on := v.(bool); t.config.RecordGit = &on }},
 	{name: "service.channels.<id>", kind: boolean, example: "true", exampleID: "telegram", loosens: whenSwitchedOn,
 		help: "The bridge serves this channel: `local`, `telegram`, `webhook` or `imessage`. Absent: `local` is served, " +
 			"the others are not.",

@@ -257,6 +257,32 @@ func NewUnaskedTool(t ToolSeen, why *message.Text) UnaskedTool {
 	return UnaskedTool{ToolSeen: t, Why: why.Text, Coded: why.Coded}
 }
 
+// TreeObserved is the payload of tree.observed: the state of the git work tree before or after the turn of a run. It
+// has no content of a file.
+type TreeObserved struct {
+	// When is "before" or "after".
+	When string `json:"when"`
+	Root string `json:"root"`
+	// Head is the commit. It is empty before the first commit.
+	Head string `json:"head,omitempty"`
+	// Dirty are the files that differ from git's index, and the files that the index does not have.
+	Dirty []TreeFile `json:"dirty,omitempty"`
+	// Changed are the files whose content or mode has changed since the observation before the turn.
+	Changed []TreeFile `json:"changed,omitempty"`
+	// More means that a limit was reached, so that files may be missing.
+	More bool `json:"more,omitempty"`
+	// Late means that another turn had begun, so that the observation says nothing about this one.
+	Late bool `json:"late,omitempty"`
+}
+
+// TreeFile is a file in TreeObserved.
+type TreeFile struct {
+	Path string `json:"path"`           // relative to the work tree, with slashes
+	Mode string `json:"mode,omitempty"` // as git writes it, such as 100644; empty means that the file is missing
+	Size int64  `json:"size,omitempty"`
+	Blob string `json:"blob,omitempty"` // git's hash of the content; empty for a missing or a large file
+}
+
 // ToolBlocked is the payload of tool.blocked. It has the agent's request, which Perlica refused to carry out.
 type ToolBlocked struct {
 	Method    string          `json:"method"`

@@ -40,6 +40,7 @@ var payloads = map[string]func([]byte) ([]byte, error){
 	"fact.Failed":              same[Failed],
 	"fact.FilesFetched":        same[FilesFetched],
 	"fact.HookFailed":          same[HookFailed],
+	"fact.TreeObserved":        same[TreeObserved],
 	"fact.FlowDecided":         same[FlowDecided],
 	"fact.FlowFinished":        same[FlowFinished],
 	"fact.FlowStarted":         same[FlowStarted],

@@ -325,6 +325,7 @@ func chineseMessages() map[message.Code]string {
 		"report.title-queued":           "已排队",
 		"report.title-taken-back":       "已撤回",
 		"report.title-hook-failed":      "您的程序失败",
+		"report.title-tree":             "工作树",
 		"report.title-history":          "历史已截断",
 		"report.title-call":             "调用已记录",
 		"report.title-answer":           "回答",

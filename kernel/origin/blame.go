@@ -51,7 +51,7 @@ func (v *View) Blame(ctx context.Context, paths []string, content string) (File,
 	if err != nil {
 		return File{}, err
 	}
-	changes = slices.DeleteFunc(changes, func(c Change) bool { return !slices.Contains(paths, c.Path) })
+	changes = slices.DeleteFunc(changes, func(c Change) bool { return c.Inferred || !slices.Contains(paths, c.Path) })
 	f := File{Path: paths[0], Changes: changes, States: make([]State, len(changes))}
 	r := newReplay(content)
 	more := true

@@ -20,8 +20,9 @@ import (
 type call struct {
 	provider.ToolCall
 	source
+	begin    event.Seq // the first report
 	end      event.Seq // the newest report
-	at       time.Time // of that report
+	at       time.Time // of the newest report
 	decision Decision
 }
 
@@ -42,9 +43,9 @@ var read = []event.Type{
 	event.PolicyUnasked,
 }
 
-// ofRun returns the recorded changes of a run, in the order in which their tool calls ended.
-func ofRun(ctx context.Context, log event.Reader, run event.RunID) ([]Change, error) {
-	r := runReader{calls: map[string]*call{}, asked: map[string]*call{}}
+// readRun reads the tool calls of a run.
+func readRun(ctx context.Context, log event.Reader, run event.RunID) (*runReader, error) {
+	r := &runReader{calls: map[string]*call{}, asked: map[string]*call{}}
 	for e, err := range log.Events(ctx, event.Query{Run: run, Types: read}) {
 		if err != nil {
 			return nil, err
@@ -54,9 +55,15 @@ func ofRun(ctx context.Context, log event.Reader, run event.RunID) ([]Change, er
 		}
 	}
 	if len(r.order) == 0 {
-		return nil, nil
+		return r, nil
 	}
-	if err := r.findAgent(ctx, log); err != nil {
+	return r, r.findAgent(ctx, log)
+}
+
+// ofRun returns the recorded changes of a run, in the order in which their tool calls ended.
+func ofRun(ctx context.Context, log event.Reader, run event.RunID) ([]Change, error) {
+	r, err := readRun(ctx, log, run)
+	if err != nil {
 		return nil, err
 	}
 	return r.changes(), nil
@@ -129,6 +136,16 @@ func (r *runReader) call(id string) *call {
 	return c
 }
 
+// start returns the number of the first report about a tool call, or 0.
+func (r *runReader) start() (first event.Seq) {
+	for _, c := range r.order {
+		if first == 0 || c.begin < first {
+			first = c.begin
+		}
+	}
+	return first
+}
+
 // add merges a report into the call. A report without diffs keeps the earlier diffs, because some agents replace
 // them with a sentence about the success.
 func (c *call) add(e event.Event, t provider.ToolCall) {
@@ -143,7 +160,7 @@ func (c *call) add(e event.Event, t provider.ToolCall) {
 		c.source.Args = e.Seq
 	}
 	c.Merge(t)
-	c.end, c.at = e.Seq, e.Time
+	c.begin, c.end, c.at = cmp.Or(c.begin, e.Seq), e.Seq, e.Time
 }
 
 // showsCreation reports whether an agent reports in its own form that the tool has made a new file.

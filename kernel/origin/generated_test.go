@@ -192,8 +192,8 @@ func joined(lines []string) string {
 }
 
 // TestGenerated makes random changes of a file by the tools of several agents, by hand, by tool calls that failed and
-// by calls without an end. It knows the author of each line. At least 95 of 100 lines that tools wrote have their run, and
-// no line has another run.
+// by calls without an end. It knows the author of each line. At least 95 of 100 lines that tools wrote have their run,
+// and no line has another run.
 func TestGenerated(t *testing.T) {
 	right, of := 0, 0
 	for seed := range uint64(40) {

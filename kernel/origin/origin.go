@@ -11,7 +11,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// Change is the recorded change of one file by a tool call.
+// Change is the recorded change of one file by a tool call, or an inferred change.
 type Change struct {
 	Path    string          `json:"path"` // absolute
 	Run     event.RunID     `json:"run_id"`
@@ -22,6 +22,11 @@ type Change struct {
 	By   string    `json:"sent_by"` // the sender of the input
 	At   time.Time `json:"at"`
 	Call string    `json:"tool_call_id"`
+	// Inferred means that no tool call describes the change. The file differs before and after the turn of the run, and
+	// no other run was under way.
+	Inferred bool `json:"inferred,omitempty"`
+	// Commands are the commands of the run if the change is inferred. One of them may have made the change.
+	Commands []string `json:"commands,omitempty"`
 	// Perhaps means that the record does not have the end of the tool call. The file may have been changed or not.
 	Perhaps bool `json:"perhaps"`
 	// Removes means that the tool call removes the file.

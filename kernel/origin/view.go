@@ -36,19 +36,31 @@ func projection(log event.Reader) view.Projection {
 			) STRICT;
 			CREATE INDEX changes_by_path ON changes (path);
 			CREATE INDEX changes_by_time ON changes (at)`,
-		Types: []event.Type{event.Requested, event.CallEnforced},
+		Types: []event.Type{event.Requested, event.CallEnforced, event.TreeObserved},
 		// A run counts even if these payloads are missing.
 		Withheld: true,
 		Apply: func(ctx context.Context, tx *sqlx.Tx, e event.Event) error {
-			if e.Type == event.Requested {
+			switch e.Type {
+			case event.Requested:
 				_, err := tx.ExecContext(ctx, `INSERT INTO open (run) VALUES (?) ON CONFLICT DO NOTHING`, string(e.Run))
 				return err
+			case event.TreeObserved:
+				var others int
+				err := tx.GetContext(ctx, &others, `SELECT count(*) FROM open WHERE run <> ?`, string(e.Run))
+				if err != nil || others > 0 {
+					return err
+				}
+				list, err := inferred(ctx, log, e)
+				if err != nil {
+					return err
+				}
+				return insert(ctx, tx, list)
 			}
 			if _, err := tx.ExecContext(ctx, `DELETE FROM open WHERE run = ?`, string(e.Run)); err != nil {
 				return err
 			}
 			list, err := ofRun(ctx, log, e.Run)
-			if err != nil || len(list) == 0 {
+			if err != nil {
 				return err
 			}
 			return insert(ctx, tx, list)

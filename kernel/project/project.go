@@ -193,9 +193,9 @@ func (p *Project) options() (kernel.Options, error) {
 	return kernel.Options{
 		Paths: paths, Context: p.Config.ContextID, KeyDir: p.Dirs.KeyDir(), Runtime: p.Dirs.Runtime,
 		Rules: p.Config.Rules, Judges: p.judges(), Vouchers: p.Vouchers(), ViewKey: p.Dirs.ViewKey(),
-		StreamSync: p.Config.StreamSync,
-		Environ:    p.Environ,
-		Budgets:    p.Config.Budgets, BudgetDir: p.budgetDir(),
+		StreamSync: p.Config.StreamSync, ObserveTree: p.Config.RecordsTree(),
+		Environ: p.Environ,
+		Budgets: p.Config.Budgets, BudgetDir: p.budgetDir(),
 		Own:      p.OwnFolders(),
 		Redactor: redactor, RedactLog: p.Config.RedactBeforeHash, Known: p.KnownLogs(),
 	}, err

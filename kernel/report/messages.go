@@ -27,6 +27,7 @@ var (
 	titleLate       = message.New("report.title-late", "a late or wrong answer")
 	titlePolicy     = message.New("report.title-policy", "policy")
 	titleHookFailed = message.New("report.title-hook-failed", "a program of yours failed")
+	titleTree       = message.New("report.title-tree", "the work tree")
 	titleUnasked    = message.New("report.title-unasked", "ran unasked")
 	titleRemembered = message.New("report.title-remembered", "remembered")
 	titleForgotten  = message.New("report.title-forgotten", "no longer remembered")

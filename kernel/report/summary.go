@@ -192,6 +192,9 @@ var summaries = map[event.Type]summarized{
 	event.HookFailed: translated(titleHookFailed, func(say *language.Sentences, p fact.HookFailed) string {
 		return fmt.Sprintf("%s: %s", strings.Join(p.Command, " "), say.Read(p.Why, p.Coded))
 	}),
+	event.TreeObserved: translated(titleTree, func(_ *language.Sentences, p fact.TreeObserved) string {
+		return fmt.Sprintf("%s: %.12s, %d ≠ index, %d ≠ before", p.When, p.Head, len(p.Dirty), len(p.Changed))
+	}),
 	event.PolicyUnasked: translated(titleUnasked, func(say *language.Sentences, p fact.UnaskedTool) string {
 		what := cmp.Or(p.Title, p.ID)
 		if to, ok := strings.CutPrefix(p.Title, "mode "); ok && p.ID == "" { // the agent's mode, and not a tool

@@ -41,7 +41,8 @@ changes. See docs/changes.md.
 
 A change is unasked if neither a person nor a rule allowed it. The state compares the change
 with the file as it is now: as recorded, changed since, gone, or rewritten by a later
-recorded change. Changes by shell commands are not in this list.
+recorded change. A file that changed during a run without such a tool call is inferred. This
+needs the setting record.git.
 
 Exit codes: 0 listed; 1 the log cannot be read; 2 usage.`,
 		Example: `  perlica changes
@@ -193,6 +194,8 @@ func lines(c origin.Change) string {
 	switch {
 	case c.Removes:
 		return "file removed"
+	case c.Inferred:
+		return "changed"
 	case c.Whole:
 		return fmt.Sprintf("%d written", c.Added)
 	}
@@ -201,8 +204,15 @@ func lines(c origin.Change) string {
 
 // now returns the present state of a change in words.
 func now(c shownChange) string {
-	if c.Perhaps {
+	switch {
+	case c.Perhaps:
 		return "perhaps changed"
+	case c.Inferred && len(c.Commands) == 1:
+		return "inferred: by " + c.Commands[0]
+	case c.Inferred && len(c.Commands) > 1:
+		return fmt.Sprintf("inferred: by one of %d commands", len(c.Commands))
+	case c.Inferred:
+		return "inferred: during the run"
 	}
 	return map[origin.State]string{origin.Present: "as recorded", origin.Partly: "changed since", origin.Absent: "gone",
 		origin.Replaced: "rewritten"}[c.Now]

@@ -1,0 +1,117 @@
+package worktree
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"time"
+)
+
+// entry is a file of the index.
+type entry struct {
+	path     string
+	mode     string // as git writes it: 100644
+	size     uint32
+	modified time.Time
+	blob     string
+}
+
+var errIndex = errors.New("the index of git cannot be read")
+
+// These are parts of an entry in the index, by their places in bytes.
+const (
+	atModified = 8
+	atMode     = 24
+	atSize     = 36
+	atBlob     = 40
+	blobBytes  = 20
+)
+
+// These are flags of an entry.
+const (
+	flagExtended = 0x4000
+	flagStage    = 0x3000
+	skipWorktree = 0x4000 // of the extended flags: the file need not be in the work tree
+)
+
+// parseIndex reads an index of version 2, 3 or 4, in a repository with SHA-1. It leaves out other repositories in the
+// tree, and files that need not be there.
+func parseIndex(b []byte) (entries []entry, err error) {
+	if len(b) < 12+blobBytes || string(b[:4]) != "DIRC" {
+		return nil, errIndex
+	}
+	version, count := binary.BigEndian.Uint32(b[4:]), int(binary.BigEndian.Uint32(b[8:]))
+	if version < 2 || version > 4 {
+		return nil, errIndex
+	}
+	b = b[12 : len(b)-blobBytes] // a checksum ends the file
+	before := ""
+	for range count {
+		if len(b) < atBlob+blobBytes+2 {
+			return nil, errIndex
+		}
+		e := entry{
+			size: binary.BigEndian.Uint32(b[atSize:]), blob: hex.EncodeToString(b[atBlob : atBlob+blobBytes]),
+			modified: time.Unix(int64(binary.BigEndian.Uint32(b[atModified:])),
+				int64(binary.BigEndian.Uint32(b[atModified+4:]))),
+		}
+		mode := binary.BigEndian.Uint32(b[atMode:])
+		n := atBlob + blobBytes
+		flags, extended := binary.BigEndian.Uint16(b[n:]), uint16(0)
+		if n += 2; flags&flagExtended != 0 {
+			if version < 3 || len(b) < n+2 {
+				return nil, errIndex
+			}
+			extended = binary.BigEndian.Uint16(b[n:])
+			n += 2
+		}
+		if version == 4 {
+			cut, used := offset(b[n:])
+			if n += used; used == 0 || cut > len(before) {
+				return nil, errIndex
+			}
+			before = before[:len(before)-cut]
+		} else {
+			before = ""
+		}
+		end := bytes.IndexByte(b[n:], 0)
+		if end < 0 {
+			return nil, errIndex
+		}
+		e.path = before + string(b[n:n+end])
+		before = e.path
+		if n += end + 1; version < 4 {
+			n += (8 - n%8) % 8 // NUL bytes fill the entry up to a multiple of eight
+		}
+		if n > len(b) {
+			return nil, errIndex
+		}
+		b = b[n:]
+		switch mode {
+		case 0o100644, 0o100755, 0o120000:
+			e.mode = map[uint32]string{0o100644: "100644", 0o100755: "100755", 0o120000: "120000"}[mode]
+			if flags&flagStage == 0 && extended&skipWorktree == 0 {
+				entries = append(entries, e)
+			}
+		}
+	}
+	return entries, nil
+}
+
+// offset decodes a number in the form of the offsets in git's packs. It returns the number of used bytes, or 0.
+func offset(b []byte) (n, used int) {
+	for i, c := range b {
+		if i > 0 {
+			n++
+		}
+		n = n<<7 | int(c&0x7f)
+		if i == 4 || c&0x80 == 0 {
+			if c&0x80 != 0 {
+				return 0, 0
+			}
+			return n, i + 1
+		}
+	}
+	return 0, 0
+}
