@@ -295,7 +295,11 @@ func testFlowReader(t *testing.T, b *browser) {
 	p.visit("#/flows")
 	p.click(".list .item")
 	p.wait("document.querySelector('.question')")
+	p.visit("#/flow/r1")
 	p.stepIs("gate", "asks")
+	if link := js[string](p, "document.querySelector('#step-first a').href"); !strings.Contains(link, "project-0") {
+		t.Errorf("the link %s names no project", link)
+	}
 	p.do(chromedp.EmulateViewport(1280, 800))
 	p.wait("document.querySelectorAll('.edges path').length === 2")
 	p.show("reader")

@@ -76,6 +76,18 @@ func (h *flowRunsHere) end(key flowRunKey, err error) {
 	}
 }
 
+// flowDriving is one start of a flow run.
+type flowDriving struct {
+	in      flowStartJSON
+	file    *flow.Flow
+	l       *eventLog
+	project *project.Project
+	runner  *kernel.Runner
+	mode    policy.Mode
+	device  string // the id of the sender's device
+	sender  string
+}
+
 func (s *Server) startFlow(w http.ResponseWriter, r *request) error {
 	var in flowStartJSON
 	if err := cmp.Or(r.checkParameters(), r.decode(&in)); err != nil {
@@ -179,18 +191,6 @@ func (d *flowDriving) fingerprint() string {
 	}
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])
-}
-
-// flowDriving is one start of a flow run.
-type flowDriving struct {
-	in      flowStartJSON
-	file    *flow.Flow
-	l       *eventLog
-	project *project.Project
-	runner  *kernel.Runner
-	mode    policy.Mode
-	device  string // the id of the sender's device
-	sender  string
 }
 
 // joinFlow returns the driven flow run with this id. If this server does not drive it, joinFlow begins to drive it.

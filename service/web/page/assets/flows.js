@@ -265,6 +265,7 @@ class Run {
 	show(r) {
 		const before = this.run;
 		this.run = r;
+		Object.assign(this.where, at(r)); // an address without a project is valid, too
 		if (!before) this.lay();
 		if (!before || before.state !== r.state || before.fault !== r.fault) {
 			this.about();
