@@ -53,7 +53,7 @@ var families = []string{
 var only = map[string][]string{
 	"github.com/wneessen/go-mail/smtp": {"service/notify"},
 	// The table onlyName allows some of these folders only single names of this package.
-	"os/exec": {"provider/process", "provider/proxy", "provider/sandbox", "kernel/hook", "kernel/program", "kernel/project",
+	"os/exec": {"provider/process", "provider/proxy", "provider/sandbox", "kernel/program", "kernel/project",
 		"service", "service/imessage", "service/notify", "cmd/perlica/chat", "cmd/perlica/provider", "cmd/bench",
 		"cmd/measure",
 		"service/team/hub/hubtest"},
@@ -101,7 +101,7 @@ var onlyName = map[string]map[string][]string{
 	// The chat starts the user's own editor.
 	"os/exec": {"cmd/perlica/chat": {"LookPath", "Command"},
 		"service/notify":       {"LookPath", "CommandContext", "ExitError"},
-		"cmd/perlica/provider": {"CommandContext"}, "kernel/hook": {"Command", "Cmd"}, "kernel/program": {"LookPath"},
+		"cmd/perlica/provider": {"CommandContext"}, "kernel/program": {"LookPath"},
 		"kernel/project": {"LookPath"}, "service": {}},
 	"net": {"cmd/perlica/service": {"Dial"}, "service/web/device": {"SplitHostPort"},
 		"service/web": {"SplitHostPort"}},

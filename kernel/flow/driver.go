@@ -93,7 +93,7 @@ func (d *Driver) Run(ctx context.Context, f *Flow, id string, inputs map[string]
 		return nil, err
 	}
 	defer lock.Release()
-	s, err := d.begin(ctx, f, id, inputs)
+	s, err := d.Begin(ctx, f, id, inputs)
 	if err != nil {
 		return nil, err
 	}
@@ -161,8 +161,8 @@ func (d *Driver) show(s *State, st *StepState, item int) {
 	d.Show(s, st, item)
 }
 
-// begin records the start of a flow run, or reads the flow run with this id.
-func (d *Driver) begin(ctx context.Context, f *Flow, id string, inputs map[string]string) (*State, error) {
+// Begin records the start of a flow run, or reads the flow run with this id. It begins no step.
+func (d *Driver) Begin(ctx context.Context, f *Flow, id string, inputs map[string]string) (*State, error) {
 	all, err := f.Fill(inputs)
 	if err != nil {
 		return nil, err

@@ -3,7 +3,6 @@ package hook
 import (
 	"context"
 	"log/slog"
-	"os/exec"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -12,6 +11,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/filelock"
 	"github.com/perlica/perlica/provider/descent"
+	"github.com/perlica/perlica/provider/process"
 )
 
 // A Starter starts the process that delivers events to hooks when this process has written such an event. The other
@@ -181,21 +181,13 @@ func (s *Starter) awaitLocks(ended <-chan struct{}) {
 
 // start starts the delivering process. ended is closed when that process has ended. It is nil if the process could not
 // be started.
-func (s *Starter) start() (ended chan struct{}) {
-	argv := append(s.Argv[1:len(s.Argv):len(s.Argv)], "--after", strconv.FormatInt(s.first.Load()-1, 10))
-	cmd := exec.Command(s.Argv[0], argv...)
-	cmd.Dir = s.Dir
+func (s *Starter) start() (ended <-chan struct{}) {
+	argv := append(s.Argv[:len(s.Argv):len(s.Argv)], "--after", strconv.FormatInt(s.first.Load()-1, 10))
 	// The variable tells this process that the other one is not an orphan of an agent.
-	cmd.Env = append(s.Environ[:len(s.Environ):len(s.Environ)], descent.PersonVariable+"=yes")
-	detach(cmd)
-	if err := cmd.Start(); err != nil {
+	env := append(s.Environ[:len(s.Environ):len(s.Environ)], descent.PersonVariable+"=yes")
+	ended, err := process.StartDetached(argv, s.Dir, env, nil)
+	if err != nil {
 		s.Trail.Warn("the hooks get their events later", "error", err.Error())
-		return nil
 	}
-	ended = make(chan struct{})
-	go func() {
-		_ = cmd.Wait() // the other process writes its errors to its own debug trail
-		close(ended)
-	}()
 	return ended
 }

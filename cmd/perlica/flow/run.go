@@ -3,6 +3,7 @@ package flow
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -32,6 +33,9 @@ type runFlags struct {
 	id     string
 	stay   bool
 	most   int
+	// detach lets a process of its own drive the flow run. detached means that this process is the other one. Its
+	// standard input has the inputs in JSON.
+	detach, detached bool
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -47,7 +51,8 @@ changes, and takes over if that process dies.
 
 A question of the flow is asked at the terminal. Without a terminal it stays open, also
 after the end of this command: answer it with 'perlica pending', on the phone or on the
-page, and run the flow again with its --id. Ctrl-C lets the running calls end and begins no
+page, and run the flow again with its --id. With --detach a process of its own drives the
+flow run, also after the end of the terminal, and waits for the answers. Ctrl-C lets the running calls end and begins no
 further step; a second Ctrl-C stops the calls.
 
 The exit code is the worst of the steps: 0 all done; 1 a step failed, or the run was cancelled; 2 usage, or another
@@ -55,7 +60,8 @@ file or other inputs under the same id; 5 a question is open or went unanswered;
 outcome is unknown; 7 the event log could not be written; 8 an agent wants a login;
 130 interrupted; 143 terminated.`,
 		Example: `  perlica flow run flows/review.toml --input files=@changed.txt
-  git diff --name-only | perlica flow run review --input files=- --id "$CI_JOB_ID"`,
+  git diff --name-only | perlica flow run review --input files=- --id "$CI_JOB_ID"
+  perlica flow run nightly --detach`,
 		Args: frame.Exactly("FILE|NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.run(cmd, f, args[0]) },
 	}
@@ -69,11 +75,25 @@ outcome is unknown; 7 the event log could not be written; 8 an agent wants a log
 		"without a terminal: keep questions of agents open for this time, for 'perlica pending'")
 	fl.BoolVar(&f.stay, "wait", false, "without a terminal: wait for the answers to the flow's questions")
 	fl.IntVar(&f.most, "parallel", 16, "the `number` of calls at the same time, over all steps")
+	fl.BoolVar(&f.detach, "detach", false, "return at once: a process of its own drives the flow run")
+	fl.BoolVar(&f.detached, "detached", false, "drive a detached flow run")
+	_ = fl.MarkHidden("detached") // This cannot fail, because the flag exists.
 	fl.BoolVar(&f.Json, "json", false, "print each change as a line of JSON")
 	frame.CompleteFlag(cmd, "provider", a.CompleteProviders)
 	frame.CompleteFlag(cmd, "permissions", cobra.FixedCompletions([]string{"ask", "reads", "deny", "allow"},
 		cobra.ShellCompDirectiveNoFileComp))
 	return cmd
+}
+
+// inputs returns the inputs of the flow.
+func (a *app) inputs(f runFlags) (inputs map[string]string, err error) {
+	if !f.detached {
+		return a.readInputs(f.inputs)
+	}
+	if err = json.NewDecoder(a.Stdin).Decode(&inputs); err != nil {
+		return nil, frame.UsageErrorf("--detached: %w", err)
+	}
+	return inputs, nil
 }
 
 // readInputs reads the values of --input.
@@ -135,7 +155,7 @@ func (a *app) run(cmd *cobra.Command, f runFlags, name string) error {
 	if err := flow.CheckID(id); err != nil {
 		return frame.ExitUsage.With(err)
 	}
-	inputs, err := a.readInputs(f.inputs)
+	inputs, err := a.inputs(f)
 	if err != nil {
 		return err
 	}
@@ -158,9 +178,18 @@ func (a *app) run(cmd *cobra.Command, f runFlags, name string) error {
 	if err != nil {
 		return frame.LogNotOpened(err)
 	}
-	stopNotifying := notify.Start(p, notify.Options{Version: a.Version, Terminal: a.Terminal()})
-	err = a.drive(ctx, &driving{f: f, file: file, id: id, inputs: inputs, p: p, r: r, say: say, stop: stop})
-	stopNotifying()
+	d := &driving{f: f, file: file, id: id, inputs: inputs, again: continueCommand(cmd, id, name), p: p, r: r, say: say,
+		stop: stop, limited: limit != ""}
+	if f.detach {
+		err = a.detach(ctx, cmd, d, name)
+	} else {
+		stopNotifying := notify.Start(p, notify.Options{Version: a.Version, Terminal: a.Terminal()})
+		err = a.drive(ctx, d)
+		stopNotifying()
+	}
+	if f.detached && err != nil && err.Error() != "" {
+		r.Trail().Error("the detached flow run stopped", "id", id, "error", err.Error())
+	}
 	if cerr := done(); err == nil {
 		err = cerr
 	}
@@ -173,10 +202,13 @@ type driving struct {
 	file   *flow.Flow
 	id     string
 	inputs map[string]string
+	again  string // the command that continues the flow run
 	p      *project.Project
 	r      *kernel.Runner
 	say    *dialog.Printer
 	stop   *frame.Stopper
+	// limited means that an agent started this process.
+	limited bool
 }
 
 func (a *app) drive(ctx context.Context, d *driving) error {
@@ -214,6 +246,9 @@ func (a *app) drive(ctx context.Context, d *driving) error {
 			}
 		}
 	}
+	if d.f.detached { // other front ends answer, as for a schedule
+		d.f.stay, d.f.WaitPermissions = true, cmp.Or(d.f.WaitPermissions, d.p.Config.AnswerTimeout)
+	}
 	mode, wait := d.p.Answering(asker.Available(), d.f.WaitPermissions)
 	turns := &flow.Turns{
 		Project: d.p, Runner: d.r, Choice: project.Choice{Provider: d.f.Provider}, Permissions: mode, AnswerIn: wait,
@@ -249,7 +284,7 @@ func (a *app) drive(ctx context.Context, d *driving) error {
 		if err := a.hints(ctx, s, &d.r.Log().Reader); err != nil {
 			return err
 		}
-		a.Note("to continue: perlica flow run … --id " + s.ID)
+		a.Note("to continue: " + d.again)
 	}
 	if out.err != nil {
 		return frame.ExitFailure.With(fmt.Errorf("standard output: %w", out.err))
@@ -288,5 +323,5 @@ func (a *app) explain(err error, d *driving) error {
 		return max(frame.StopExitCode(stopped.Stop), frame.ExitFailure).With(nil)
 	}
 	return frame.WithHint(frame.RefusalExitCode(err).With(err), "%s",
-		cmp.Or(frame.HintOf(err), "no further step begins; to continue: perlica flow run … --id "+d.id))
+		cmp.Or(frame.HintOf(err), "no further step begins; to continue: "+d.again))
 }

@@ -1,4 +1,4 @@
-package hook
+package process
 
 import (
 	"os/exec"
