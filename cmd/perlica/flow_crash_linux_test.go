@@ -275,3 +275,46 @@ func TestScheduledFlowKilled(t *testing.T) {
 	w.run("run", "hello").exits(0) // it records the outcomes of the killed calls
 	w.audit()
 }
+
+// TestFlowCancelledEarly cancels a flow run while the agents of its steps start, so that no call has an intent yet. The
+// calls must be stopped, also those of a flow inside of the flow, whose question must be closed and whose further steps
+// must not begin. It fails if cancel looks for running calls only once, or if it leaves the inner flow running.
+func TestFlowCancelledEarly(t *testing.T) {
+	w := newWorld(t)
+	gate := filepath.Join(t.TempDir(), "open")
+	w.config(fmt.Sprintf("[providers.late]\nadapter.command = \"sh\"\nadapter.args = [\"-c\", %q]\n",
+		"until [ -e "+gate+" ]; do sleep 0.05; done; exec perlica agent predictable"))
+	inner, _ := w.flowFile("name = \"inner\"\n[[step]]\nid = \"one\"\non_failure = \"continue\"\n"+
+		"text = \"@say inner-one\\n@sleep 10m\"\n"+
+		"[[step]]\nid = \"two\"\nneeds = [\"one\"]\ntext = \"@say inner-two\\n@sleep 10m\"\n"+
+		"[[step]]\nid = \"gate\"\nask = \"Go on?\"\noptions = [\"yes\"]\n", 0)
+	path, _ := w.flowFile(fmt.Sprintf("name = \"outer\"\n[[step]]\nid = \"call\"\ntext = \"@say outer\\n@sleep 10m\"\n"+
+		"[[step]]\nid = \"inside\"\nflow = %q\n", "inner.toml"), 0)
+	text, err := os.ReadFile(inner)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(filepath.Dir(path), "inner.toml"), text, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := w.start("flow", "run", path, "--id=early", "--provider=late", "--wait")
+	w.until(2, "inbound.message.received")
+	w.until(1, "interaction.requested")
+	w.logged(0, "llm.requested")
+	cancel := w.start("flow", "cancel", "early")
+	w.until(2, "flow.finished", `"outcome":"cancelled"`)
+	w.until(1, "interaction.lapsed")
+	if err := os.WriteFile(gate, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cancel.wait()
+	cancel.exits(0)
+	j.wait()
+	j.exits(1)
+	w.logged(0, "inbound.message.received", "inner-two")
+	w.logged(0, "llm.responded", `"stop_reason":"end_turn"`)
+	if state := w.flowShown("early").State; state != "cancelled" {
+		t.Errorf("the flow run is %s", state)
+	}
+	w.audit()
+}

@@ -18,15 +18,16 @@ import (
 func TestFlowDetached(t *testing.T) {
 	w := newWorld(t)
 	heard := w.countedAgent("")
-	path, _ := w.flowFile("name = \"away\"\n[inputs.word]\n[[step]]\nid = \"first\"\ntext = \"@say {{ inputs.word }}\"\n"+
+	path, _ := w.flowFile("name = \"away\"\n[inputs.word]\n"+
+		"[[step]]\nid = \"first\"\ntext = \"@say {{ inputs.word }}\"\n"+
 		"[[step]]\nid = \"gate\"\nneeds = [\"first\"]\nask = \"Go on?\"\noptions = [\"yes\", \"no\"]\n"+
 		"[[step]]\nid = \"last\"\nneeds = [\"gate\"]\ntext = \"@say step-last\"\n", 0)
 	read, write, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := w.terminal(func(cmd *exec.Cmd) { cmd.ExtraFiles = []*os.File{write} }, "flow", "run", path, "--detach", "--id=away",
-		"--provider=counted", "--input=word=step-first's $x")
+	s := w.terminal(func(cmd *exec.Cmd) { cmd.ExtraFiles = []*os.File{write} }, "flow", "run", path, "--detach",
+		"--id=away", "--provider=counted", "--input=word=step-first's $x")
 	if err := write.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -60,8 +61,8 @@ func TestFlowDetached(t *testing.T) {
 	w.audit()
 }
 
-// TestDetachedFlowKilled kills the process of a detached flow run during a call. The next process must continue the flow
-// run from the log, with an answer that came in between, and make no call twice.
+// TestDetachedFlowKilled kills the process of a detached flow run during a call. The next process must continue the
+// flow run from the log, with an answer that came in between, and make no call twice.
 func TestDetachedFlowKilled(t *testing.T) {
 	w := newWorld(t)
 	heard := w.countedAgent("")

@@ -69,23 +69,48 @@ func cancel(ctx context.Context, log *eventlog.Log, s *State, by string) error {
 	return err
 }
 
+// cancelInner ends the flows inside of a cancelled flow run, so that their drivers begin no further step.
+func cancelInner(ctx context.Context, log *eventlog.Log, id, by string) error {
+	all, err := nested(ctx, log, id)
+	for _, s := range all[min(len(all), 1):] {
+		if cerr := cancel(ctx, log, s, by); cerr != nil && !errors.Is(cerr, ErrFinished) {
+			err = errors.Join(err, cerr)
+		}
+	}
+	return err
+}
+
+// nested returns the state of a flow run, followed by those of the flows inside of it that have begun.
+func nested(ctx context.Context, log *eventlog.Log, id string) (all []*State, err error) {
+	ids := []string{id}
+	for i := 0; i < len(ids); i++ {
+		s, err := readState(ctx, &log.Reader, ids[i])
+		if errors.Is(err, ErrNoRun) {
+			continue
+		}
+		if err != nil {
+			return all, err
+		}
+		all = append(all, s)
+		for _, st := range s.Steps {
+			if st.Flow != "" {
+				ids = append(ids, strings.TrimPrefix(string(s.InputID(st, 0)), event.FlowPrefix))
+			}
+		}
+	}
+	return all, nil
+}
+
 // CloseQuestions closes the open questions of a flow run that no process continues, and of the flows inside of it. If a
 // person continues the flow run later, its steps ask again.
 func CloseQuestions(ctx context.Context, log *eventlog.Log, c *interaction.Coordinator, id string) error {
-	runs := []event.RunID{RunID(id)}
-	for i := 0; i < len(runs); i++ {
-		s, err := readState(ctx, &log.Reader, strings.TrimPrefix(string(runs[i]), event.FlowPrefix))
-		if errors.Is(err, ErrNoRun) {
-			continue // the inner flow has not begun
-		}
-		if err != nil {
-			return err
-		}
-		for _, st := range s.Steps {
-			if st.Flow != "" {
-				runs = append(runs, event.RunID(s.InputID(st, 0)))
-			}
-		}
+	all, err := nested(ctx, log, id)
+	if err != nil {
+		return err
+	}
+	var runs []event.RunID
+	for _, s := range all {
+		runs = append(runs, RunID(s.ID))
 	}
 	open, err := interaction.Pending(ctx, &log.Reader, runs)
 	for _, q := range open {

@@ -47,7 +47,8 @@ func (a *app) detach(ctx context.Context, cmd *cobra.Command, d *driving, name s
 		return frame.WithHint(frame.ExitFailure.With(fmt.Errorf("no process drives the flow run: %w", err)),
 			"without --detach, this terminal drives it: %s", d.again)
 	}
-	out.write(change{Type: "flow.detached", ID: s.ID, State: string(flow.Running)}, "flow run "+s.ID+" goes on by itself")
+	out.write(change{Type: "flow.detached", ID: s.ID, State: string(flow.Running)},
+		"flow run "+s.ID+" goes on by itself")
 	a.Note("to see it: perlica flow show " + s.ID)
 	a.Note("to follow it, and to continue it if its process has died: " + d.again)
 	return out.err

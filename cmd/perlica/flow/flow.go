@@ -298,8 +298,9 @@ func (a *app) cancelCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "cancel RUN", Annotations: frame.PersonOnly.Annotation(),
 		Short: "End a flow run",
-		Long: `End a flow run. No further step begins, Perlica stops the running calls, and it closes the
-open questions. The end is on record when this command returns.`,
+		Long: `End a flow run and the flows inside of it. No further step begins, Perlica stops the running
+calls, and it closes the open questions. The command returns when the process that drives
+the flow run has ended its calls.`,
 		Example: `  perlica flow cancel review-3f2a`,
 		Args:    frame.Exactly("RUN"), ValidArgsFunction: frame.CompleteFirst(a.completeRuns),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -23,6 +23,7 @@ import (
 	"github.com/perlica/perlica/kernel/flow"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/kernel/record"
+	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/service/notify"
 )
 
@@ -187,9 +188,7 @@ func (a *app) run(cmd *cobra.Command, f runFlags, name string) error {
 		err = a.drive(ctx, d)
 		stopNotifying()
 	}
-	if f.detached && err != nil && err.Error() != "" {
-		r.Trail().Error("the detached flow run stopped", "id", id, "error", err.Error())
-	}
+	d.keepError(err)
 	if cerr := done(); err == nil {
 		err = cerr
 	}
@@ -209,6 +208,23 @@ type driving struct {
 	stop   *frame.Stopper
 	// limited means that an agent started this process.
 	limited bool
+}
+
+// answering returns the mode for the questions of agents, and the time for which such a question waits. The questions
+// of a detached flow run wait for other front ends, as those of a schedule do. terminal means that a person can answer
+// here.
+func (d *driving) answering(terminal bool) (policy.Mode, time.Duration) {
+	if d.f.detached {
+		d.f.stay, d.f.WaitPermissions = true, cmp.Or(d.f.WaitPermissions, d.p.Config.AnswerTimeout)
+	}
+	return d.p.Answering(terminal, d.f.WaitPermissions)
+}
+
+// keepError writes the error of a detached flow run to the debug trail, because nobody reads the output.
+func (d *driving) keepError(err error) {
+	if d.f.detached && err != nil && err.Error() != "" {
+		d.r.Trail().Error("the detached flow run stopped", "id", d.id, "error", err.Error())
+	}
 }
 
 func (a *app) drive(ctx context.Context, d *driving) error {
@@ -246,10 +262,7 @@ func (a *app) drive(ctx context.Context, d *driving) error {
 			}
 		}
 	}
-	if d.f.detached { // other front ends answer, as for a schedule
-		d.f.stay, d.f.WaitPermissions = true, cmp.Or(d.f.WaitPermissions, d.p.Config.AnswerTimeout)
-	}
-	mode, wait := d.p.Answering(asker.Available(), d.f.WaitPermissions)
+	mode, wait := d.answering(asker.Available())
 	turns := &flow.Turns{
 		Project: d.p, Runner: d.r, Choice: project.Choice{Provider: d.f.Provider}, Permissions: mode, AnswerIn: wait,
 		Sender: frame.UserName(a.Getenv), Show: func(_ flow.Call, n record.Notice) { ask(n) },
