@@ -238,3 +238,37 @@ func TestAddresses(t *testing.T) {
 		}
 	}
 }
+
+// TestPauses checks the pauses between the attempts: 5 seconds, then three times longer, up to 10 minutes.
+func TestPauses(t *testing.T) {
+	want := []time.Duration{5 * time.Second, 15 * time.Second, 45 * time.Second, 135 * time.Second, 405 * time.Second,
+		10 * time.Minute, 10 * time.Minute}
+	for i, pause := range want {
+		if got := pauseAfter(i+1, nil); got != pause {
+			t.Errorf("attempt %d: %s, want %s", i+1, got, pause)
+		}
+	}
+}
+
+// TestShortSecret checks that the secret of a signed webhook needs 16 bytes.
+func TestShortSecret(t *testing.T) {
+	for n, wrong := range map[int]int{15: 1, 16: 0} {
+		w := newWorld(t, table("https://example.org/hook", `secret_env = "SIGNING"`))
+		w.project.Environ = append(w.project.Environ, "SIGNING="+strings.Repeat("x", n))
+		if _, errs := Targets(t.Context(), w.project, Options{}); len(errs) != wrong {
+			t.Errorf("%d bytes: %v", n, errs)
+		}
+	}
+}
+
+// TestLongContent checks that the content of a notification has at most 1,000 characters.
+func TestLongContent(t *testing.T) {
+	w := newWorld(t, "")
+	teller, err := tellerOf(w.project, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len([]rune(teller.visible(strings.Repeat("é", 1500)))); n > 1000 || n < 990 {
+		t.Errorf("%d characters", n)
+	}
+}
