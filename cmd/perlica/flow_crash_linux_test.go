@@ -318,3 +318,26 @@ func TestFlowCancelledEarly(t *testing.T) {
 	}
 	w.audit()
 }
+
+// TestFlowInterrupted interrupts a flow twice during a call that does not end. The call must end, no further step may
+// begin, and the flow run must stay unfinished. It fails if a second signal does not stop the calls, and if the
+// exit code is not that of the signal.
+func TestFlowInterrupted(t *testing.T) {
+	w := newWorld(t)
+	path, _ := w.flowFile("name = \"stop\"\n[[step]]\nid = \"hangs\"\ntext = \"@hang\"\n"+
+		"[[step]]\nid = \"next\"\nneeds = [\"hangs\"]\non_failure = \"continue\"\ntext = \"x\"\n", 0)
+	j := w.start("flow", "run", path, "--id=stop")
+	w.until(1, "acp.request.sent", "session/prompt")
+	j.signal(syscall.SIGINT)
+	j.signal(syscall.SIGTERM) // the system could merge two equal signals
+	if code := j.wait(); code != 130 && code != 143 {
+		t.Errorf("got exit code %d, want 130 or 143: %s", code, j.stderr.String())
+	}
+	w.gone()
+	w.logged(1, "llm.requested")
+	w.logged(0, "flow.finished")
+	if s := w.flowShown("stop"); s.Steps[1].State != "waiting" {
+		t.Errorf("the next step is %s", s.Steps[1].State)
+	}
+	w.audit()
+}

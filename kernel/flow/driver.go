@@ -102,8 +102,9 @@ func (d *Driver) Run(ctx context.Context, f *Flow, id string, inputs map[string]
 	r.values = values{ctx, &d.Log.Reader, s, &cache{texts: map[event.RunID]string{}}}
 	d.show(s, nil, -1)
 	err = r.drive(ctx)
-	if cerr := context.Cause(ctx); err == nil && s.Finished == nil {
-		err = cerr
+	cause := context.Cause(ctx)
+	if cause != nil && s.Finished == nil && (err == nil || errors.Is(err, context.Canceled)) {
+		err = cause
 	}
 	return s, err
 }
