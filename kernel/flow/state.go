@@ -410,8 +410,8 @@ func (s *State) outcome() string {
 	return fact.FlowDone
 }
 
-// Outcome returns the outcome of a finished flow run. For another one it returns "running", "asked", "unknown",
-// "waiting" or "stopped".
+// Outcome returns the outcome of a finished flow run. For another one it returns "running", "asked", "unknown"
+// or "stopped".
 func (s *State) Outcome() string {
 	if s.Finished != nil {
 		return s.Finished.Outcome

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 
@@ -50,6 +51,7 @@ type flowRunKey struct {
 // drivenFlow is a flow run that this server drives. All requests that send the same start share it.
 type drivenFlow struct {
 	fingerprint string
+	devices     []string // the ids of the devices that sent the start; flowRunsHere.mu guards them
 	once        sync.Once
 	begun       chan struct{} // closed when the start is on record
 	over        chan struct{} // closed when err is set
@@ -208,12 +210,14 @@ func (s *Server) joinFlow(d *flowDriving) (*drivenFlow, error) {
 		if f.fingerprint != d.fingerprint() {
 			return nil, problemOfFlow(flow.ErrOtherInputs, d.in.ID)
 		}
+		f.devices = append(f.devices, d.device)
 		return f, nil
 	}
 	if len(h.driven) >= mostFlowRuns {
 		return nil, tooMany.problem(manyFlowRuns.With(mostFlowRuns))
 	}
-	f := &drivenFlow{fingerprint: d.fingerprint(), begun: make(chan struct{}), over: make(chan struct{})}
+	f := &drivenFlow{fingerprint: d.fingerprint(), devices: []string{d.device},
+		begun: make(chan struct{}), over: make(chan struct{})}
 	h.driven[key] = f
 	delete(h.faults, key)
 	s.turns.Go(func() {
@@ -238,17 +242,27 @@ func (s *Server) driveFlow(d *flowDriving, f *drivenFlow) error {
 		Most: cap(s.slots), Stay: true,
 		Show: func(*flow.State, *flow.StepState, int) { f.once.Do(func() { close(f.begun) }) },
 		Answer: func(ctx context.Context, c flow.Call) (record.Result, error) {
-			return s.answerStep(ctx, d, func() (record.Result, error) { return turns.Answer(ctx, c) })
+			return s.answerStep(ctx, f, func() (record.Result, error) { return turns.Answer(ctx, c) })
 		},
 	}
 	_, err := driver.Run(s.hard, d.file, d.in.ID, d.in.Inputs)
 	return err
 }
 
-// answerStep answers a step's input with the function f when fewer turns run than the server may run. If the device
-// that started the flow run was revoked, answerStep sends nothing.
+// isWanted reports whether a device that sent the start still has its right.
+func (s *Server) isWanted(f *drivenFlow) bool {
+	s.flowRunsHere.mu.Lock()
+	defer s.flowRunsHere.mu.Unlock()
+	return slices.ContainsFunc(f.devices, func(id string) bool {
+		_, ok := s.opt.Devices.Find(id)
+		return ok
+	})
+}
+
+// answerStep answers a step's input when fewer turns run than the server may run. If all devices that started the flow
+// run were revoked, answerStep sends nothing.
 func (s *Server) answerStep(
-	ctx context.Context, d *flowDriving, f func() (record.Result, error),
+	ctx context.Context, f *drivenFlow, answer func() (record.Result, error),
 ) (record.Result, error) {
 	select {
 	case s.slots <- struct{}{}:
@@ -258,9 +272,9 @@ func (s *Server) answerStep(
 	case <-ctx.Done():
 		return record.Result{}, context.Cause(ctx)
 	}
-	if _, ok := s.opt.Devices.Find(d.device); !ok {
+	if !s.isWanted(f) {
 		return record.Result{}, unfit.problem(revokedFlow)
 	}
 	s.liveSessions.makeRoom(nil)
-	return f()
+	return answer()
 }

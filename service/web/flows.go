@@ -9,7 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -84,17 +84,18 @@ func showFlow(ctx context.Context, p *project.Project, name string) flowShown {
 	for name, in := range f.Inputs {
 		shown.Inputs = append(shown.Inputs, flowInputShown{name, in.Description, in.Default})
 	}
-	slices.SortFunc(shown.Inputs, func(a, b flowInputShown) int {
+	sort.Slice(shown.Inputs, func(i, j int) bool {
+		a, b := &shown.Inputs[i], &shown.Inputs[j]
 		if (a.Default == nil) != (b.Default == nil) {
-			return map[bool]int{true: -1, false: 1}[a.Default == nil]
+			return a.Default == nil
 		}
-		return strings.Compare(a.Name, b.Name)
+		return a.Name < b.Name
 	})
 	return shown
 }
 
-// loadFlow loads flows/NAME.toml of the project. The name is one part of a path, and the file lies in the project after
-// all links are resolved.
+// loadFlow loads flows/NAME.toml of the project. The name is one part of a path. The file and all files that it names
+// lie in the project after all links are resolved.
 func loadFlow(p *project.Project, name string) (*flow.Flow, error) {
 	if name == "" || len(name) > maxID || strings.ContainsAny(name, `/\`+"\x00") || !filepath.IsLocal(name+flowFileEnd) {
 		return nil, notFound.problem(noFlowFile.With(name))
@@ -103,16 +104,29 @@ func loadFlow(p *project.Project, name string) (*flow.Flow, error) {
 	if err != nil {
 		return nil, err
 	}
-	path, err := filepath.EvalSymlinks(filepath.Join(root, "flows", name+flowFileEnd))
-	if err != nil {
+	inside := func(path string) bool {
+		path, err := filepath.EvalSymlinks(path)
+		if err != nil {
+			return false
+		}
+		rel, err := filepath.Rel(root, path)
+		return err == nil && filepath.IsLocal(rel)
+	}
+	path := filepath.Join(root, "flows", name+flowFileEnd)
+	if _, err := os.Stat(path); err != nil {
 		return nil, notFound.problem(noFlowFile.With(name))
 	}
-	if rel, err := filepath.Rel(root, path); err != nil || !filepath.IsLocal(rel) {
+	if !inside(path) {
 		return nil, forbidden.problem(outerFlow.With(name))
 	}
 	f, err := flow.Load(path)
 	if err != nil {
 		return nil, unfit.wrap(err)
+	}
+	for path := range f.Files {
+		if !inside(path) {
+			return nil, forbidden.problem(outerFlow.With(name))
+		}
 	}
 	return f, nil
 }
@@ -158,8 +172,9 @@ func (s *Server) flowRuns(w http.ResponseWriter, r *request) error {
 	for _, found := range of {
 		answer.Runs = append(answer.Runs, found...)
 	}
-	slices.SortFunc(answer.Runs, func(a, b flowRunShown) int {
-		return cmp.Or(b.Started.Compare(a.Started), strings.Compare(b.ID, a.ID))
+	sort.Slice(answer.Runs, func(i, j int) bool {
+		a, b := &answer.Runs[i], &answer.Runs[j]
+		return cmp.Or(b.Started.Compare(a.Started), strings.Compare(b.ID, a.ID)) < 0
 	})
 	if len(answer.Runs) > n {
 		answer.Runs = answer.Runs[:n]
@@ -177,21 +192,34 @@ func (l *eventLog) flowRuns(ctx context.Context, log logReader, from flowRunsPag
 		return nil, nil
 	}
 	all, err := flow.List(ctx, file)
+	if err != nil {
+		return nil, err
+	}
+	sort.Slice(all, func(i, j int) bool { // the clock may have jumped, so the order of the log can differ
+		return cmp.Or(all[j].Started.Compare(all[i].Started), strings.Compare(all[j].ID, all[i].ID)) < 0
+	})
 	var list []flowRunShown
-	for _, f := range slices.Backward(all) {
+	for _, f := range all {
 		at := cmp.Or(cmp.Compare(f.Started.UnixNano(), from.Started), strings.Compare(f.ID, from.ID))
-		if from != (flowRunsPage{}) && at >= 0 || len(list) == n {
+		if len(list) == n {
+			break
+		}
+		if from != (flowRunsPage{}) && at >= 0 {
 			continue
 		}
 		one := flowRunShown{l.place, f.ID, f.Name, f.Outcome, f.Started, nil, f.By}
 		if f.Outcome != "" {
 			one.Ended = &f.Ended
-		} else if state, err := flow.Look(ctx, file, l.paths.Locks, f.ID); err == nil {
+		} else {
+			state, err := flow.Look(ctx, file, l.paths.Locks, f.ID)
+			if err != nil {
+				return nil, err
+			}
 			one.State = state.Outcome()
 		}
 		list = append(list, one)
 	}
-	return list, err
+	return list, nil
 }
 
 func (s *Server) flowRun(w http.ResponseWriter, r *request) error {

@@ -204,11 +204,19 @@ func TestFlowRefused(t *testing.T) {
 	check(t, os.MkdirAll(filepath.Join(dir, "flows", "inner"), 0o700))
 	check(t, os.WriteFile(filepath.Join(dir, "flows", "inner", "x.toml"), []byte(flowText), 0o600))
 	check(t, os.Symlink(filepath.Join(w.dirs[1], "flows", "foreign.toml"), filepath.Join(dir, "flows", "link.toml")))
+	foreign := "../../" + filepath.Base(w.dirs[1]) + "/flows/foreign.toml"
+	w.flowFile(dir, "outer-inner.toml",
+		"name = \"x\"\n[[step]]\nid = \"a\"\nflow = \""+foreign+"\"\ninputs = { word = \"x\" }\n")
+	check(t, os.WriteFile(filepath.Join(w.dirs[1], "x.json"), []byte("{}"), 0o600))
+	check(t, os.Symlink(filepath.Join(w.dirs[1], "x.json"), filepath.Join(dir, "flows", "link.json")))
+	w.flowFile(dir, "outer-schema.toml", "name = \"x\"\n[[step]]\nid = \"a\"\ntext = \"x\"\nschema = \"link.json\"\n")
 	for name, c := range map[string]struct {
 		change func(object)
 		want   kind
 		field  string
 	}{
+		"an inner flow out": {func(b object) { b["flow"], b["inputs"] = "outer-inner", object{} }, forbidden, ""},
+		"a schema out":      {func(b object) { b["flow"], b["inputs"] = "outer-schema", object{} }, forbidden, ""},
 		"no flow":           {func(b object) { delete(b, "flow") }, notFound, ""},
 		"unknown":           {func(b object) { b["flow"] = "none" }, notFound, ""},
 		"a folder above":    {func(b object) { b["flow"] = "../outer" }, notFound, ""},
@@ -354,5 +362,23 @@ func TestFlowOfARevokedDevice(t *testing.T) {
 	}
 	if n := w.count(w.dirs[0], event.Requested); n != 1 {
 		t.Errorf("%d calls", n)
+	}
+}
+
+// TestFlowOfTwoDevices checks that a flow run goes on if one of the two devices that sent its start was revoked.
+func TestFlowOfTwoDevices(t *testing.T) {
+	w := newWorld(t, 1)
+	w.flowFile(w.dirs[0], "release.toml", flowText)
+	lost := w.newToken("lost", access.Ask)
+	w.do("POST", "/v1/flow-runs", w.flowStart("r1"), func(r *http.Request) {
+		r.Header.Set("Authorization", "Bearer "+lost)
+	}).want(202)
+	w.do("POST", "/v1/flow-runs", w.flowStart("r1")).want(202)
+	q := w.question()
+	_, err := w.devices.Revoke(t.Context(), "lost", "test")
+	check(t, err)
+	w.answer(q, "answer").want(200)
+	if run := w.awaitFlow("r1", endedFlow); run["state"] != "done" {
+		t.Errorf("%v", run)
 	}
 }

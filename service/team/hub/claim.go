@@ -1,7 +1,6 @@
 package hub
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -216,7 +215,6 @@ func (h *Hub) Owned(ctx context.Context, worker string) (claims []Claim, err err
 		if err != nil {
 			return err
 		}
-		defer func() { err = cmp.Or(err, rows.close()) }()
 		claims = nil
 		var position int64
 		var row inputRow

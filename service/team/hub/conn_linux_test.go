@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"reflect"
 	"strings"
 	"testing"
@@ -64,6 +65,31 @@ func TestConnValues(t *testing.T) {
 		if err != nil || got != list.want {
 			t.Errorf("%s: %q: %v", sql, got, err)
 		}
+	}
+}
+
+// TestConnReplanned checks that a statement works again after a table of its result has changed. The call that finds
+// the change fails, because nothing is sent twice.
+func TestConnReplanned(t *testing.T) {
+	h := open(t, hubtest.Start(t).URL("owner", "postgres"))
+	run := func(sql string) error {
+		return h.do(t.Context(), func(ctx context.Context, c *Conn) error { return c.run(ctx, sql) })
+	}
+	read := func() error {
+		return h.do(t.Context(), func(ctx context.Context, c *Conn) error {
+			_, err := c.Exec(ctx, "SELECT * FROM public.t")
+			return err
+		})
+	}
+	err := errors.Join(run("CREATE TABLE public.t (a int)"), read(), run("ALTER TABLE public.t ADD b int"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := read(); err == nil {
+		t.Error("the changed table was read with the old plan")
+	}
+	if err := read(); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -211,6 +211,10 @@ func (h *Hub) Do(ctx context.Context, f func(ctx context.Context, c *Conn) error
 	}
 	h.warned = false
 	err := f(ctx, h.conn)
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && (pg.Code == statePlan || pg.Code == stateNoPlan) {
+		_ = h.conn.pg.Close(ctx) // the next call connects again and prepares its statements again
+	}
 	if err == nil && h.warned {
 		err = ErrUnsure
 	}
@@ -289,6 +293,8 @@ const (
 	stateUnique     = "23505"
 	stateDuplicate  = "42P07"
 	stateDivision   = "22012"
+	statePlan       = "0A000" // a table has changed since a statement was prepared
+	stateNoPlan     = "26000" // the server does not know a prepared statement
 	stateDiskFull   = "53100" // at a commit, a full disk would end the server instead
 )
 
