@@ -9,8 +9,8 @@ import (
 	"github.com/perlica/perlica/kernel/worktree"
 )
 
-// treeLimit is the time limit for one observation of a work tree.
-const treeLimit = 2 * time.Second
+// treeLimit is the time limit for one observation of a work tree. Only tests change it.
+var treeLimit = 2 * time.Second
 
 // observeTree records the state of the git work tree before a turn. The returned function records it after the turn.
 // Neither delays the turn: goroutines of the Runner do the work, and Close waits for them. Without a work tree, or
