@@ -28,6 +28,7 @@ type PastQuestion struct {
 	Kind     string // empty if it is unknown
 	Commands []string
 	Paths    []string
+	Tier     shell.Tier
 	// Question is the question to a person. It is nil if Perlica decided.
 	Question *interaction.Question
 	// End is the end of the question to a person. It is nil if the question is open or Perlica decided.
@@ -101,7 +102,6 @@ type pastQuestion struct {
 	seq     event.Seq
 	request string // the JSON-RPC id
 	dir     string
-	tier    string
 	leadsTo map[string]string
 }
 
@@ -114,7 +114,7 @@ func newPastQuestion(e event.Event) *pastQuestion {
 		d, err = fact.Decode[fact.PolicyDecided](e)
 		q.Decided = &d
 		q.Title, q.Commands, q.Paths = d.Title, d.Commands, d.Paths
-		q.request, q.dir, q.tier, q.leadsTo = d.Request, d.Dir, d.Tier, d.LeadsTo
+		q.Tier, q.request, q.dir, q.leadsTo = shell.Tier(d.Tier), d.Request, d.Dir, d.LeadsTo
 	} else {
 		var asked interaction.Question
 		asked, err = interaction.Decode(e)
@@ -122,7 +122,7 @@ func newPastQuestion(e event.Event) *pastQuestion {
 		asked.Subject = interaction.Subject{} // it may be large, and the request has it
 		q.Question = &asked
 		q.Title, q.Kind, q.Commands, q.Paths = asked.Title, s.Kind, s.Commands, s.Paths
-		q.request, q.dir, q.tier, q.leadsTo = s.Request, s.Dir, s.Tier, s.LeadsTo
+		q.Tier, q.request, q.dir, q.leadsTo = shell.Tier(s.Tier), s.Request, s.Dir, s.LeadsTo
 	}
 	switch {
 	case err != nil:
@@ -320,7 +320,7 @@ func (q *pastQuestion) differs(now setUp) string {
 		return lacksState
 	case !maps.Equal(q.Request.Targets(), q.leadsTo):
 		return lacksLinks
-	case string(q.Request.Tier()) == q.tier:
+	case q.Request.Tier() == q.Tier:
 		return ""
 	case now.isBox():
 		return lacksSandbox

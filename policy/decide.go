@@ -228,7 +228,7 @@ func (p *Policy) allowingRule(r Request, a assessment) *Rule {
 	var patterns []compiled
 	for _, c := range p.rules {
 		switch {
-		case c.rule.Effect != Allow || !c.fitsRequest(r):
+		case c.rule.Effect != Allow || asked && c.rule.Tier == shell.Ordinary || !c.fitsRequest(r):
 		case (a.unread != nil || r.isGrave() || len(r.Guesses) > 0) && !c.exactly():
 		case c.pattern != nil:
 			if !asked || c.pattern.Names() {

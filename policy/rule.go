@@ -32,6 +32,8 @@ type Rule struct {
 	Path     string   `toml:"path" json:"path,omitempty"`         // "inside", "outside", or a glob
 	Command  string   `toml:"command" json:"command,omitempty"`   // words; * is one word, ... the rest
 	Reason   string   `toml:"reason" json:"reason,omitempty"`     // shown with the rule's decision
+	// Tier is "ordinary" or empty. With "ordinary", an allow rule does not allow a request that is always asked about.
+	Tier shell.Tier `toml:"tier" json:"tier,omitempty"`
 
 	// Origin names the file and the line of the rule.
 	Origin string `toml:"-" json:"origin,omitempty"`
@@ -52,6 +54,10 @@ func compile(r Rule) (compiled, error) {
 	case Allow, Ask, Deny:
 	default:
 		return c, fmt.Errorf("effect is %q, not allow, ask or deny", r.Effect)
+	}
+	if r.Tier != "" && (r.Tier != shell.Ordinary || r.Effect != Allow) {
+		return c, fmt.Errorf("tier is %q with the effect %q; only \"ordinary\" with the effect \"allow\" has a meaning",
+			r.Tier, r.Effect)
 	}
 	for _, k := range r.Kind {
 		if !slices.Contains(kinds, k) {

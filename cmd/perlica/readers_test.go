@@ -44,6 +44,7 @@ var logReaders = map[string][]string{
 	"perlica pending show":          {"pending show QUESTION", "pending show QUESTION --json"},
 	"perlica policy approvals list": {"policy approvals list", "policy approvals list --json"},
 	"perlica policy try":            {"policy try", "policy try --json", "policy try --all"},
+	"perlica policy suggest":        {"policy suggest", "policy suggest --json", "policy suggest --all"},
 	"perlica service contacts":      {"service contacts", "service contacts --json"},
 	"perlica doctor":                {"doctor"},
 	"perlica changes":               {"changes", "changes --json", "changes --diff"},

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/policy"
+	"github.com/perlica/perlica/policy/shell"
 	"github.com/perlica/perlica/provider/sandbox"
 )
 
@@ -472,6 +473,9 @@ var table = []row{
 	{name: "policy.rule[].command", kind: text, example: `"git push ..."`, check: checkNotEmpty,
 		help:  "Words, compared after parsing; `*` stands for one word, `...` for the rest.",
 		store: func(t target, v any) { t.rule.Command = v.(string) }},
+	{name: "policy.rule[].tier", kind: text, choices: []string{"ordinary"}, example: `"ordinary"`,
+		help:  "With `ordinary`, an allow rule does not allow always-asked commands and files.",
+		store: func(t target, v any) { t.rule.Tier = shell.Tier(v.(string)) }},
 	{name: "policy.rule[].reason", kind: text, example: `"releases are made by people"`,
 		help:  "Shown with the decision.",
 		store: func(t target, v any) { t.rule.Reason = v.(string) }},

@@ -313,3 +313,23 @@ func ReadRules(path string) ([]policy.Rule, error) {
 	}
 	return l.config.Rules, nil
 }
+
+// FormatRule returns the rule as a table of a configuration file. It leaves out the origin.
+func FormatRule(r policy.Rule) string {
+	var b strings.Builder
+	b.WriteString("[[" + ruleSection + "]]\n")
+	for _, field := range []struct {
+		key   string
+		value any
+		set   bool
+	}{
+		{"effect", string(r.Effect), true}, {"tier", string(r.Tier), r.Tier != ""},
+		{"provider", r.Provider, r.Provider != ""}, {"kind", r.Kind, len(r.Kind) > 0}, {"path", r.Path, r.Path != ""},
+		{"command", r.Command, r.Command != ""}, {"reason", r.Reason, r.Reason != ""},
+	} {
+		if field.set {
+			fmt.Fprintf(&b, "%s = %s\n", field.key, format(field.value))
+		}
+	}
+	return b.String()
+}

@@ -197,18 +197,45 @@ var goalPrograms = []string{
 	"nox", "invoke", "inv", "doit", "scons", "xcodebuild", "fastlane", "mage", "task", "cake", "buck",
 }
 
+// Known returns the words of the call. ok is false if no pattern can match the call, for example because a word is
+// unknown.
+func (c Call) Known() (words []string, ok bool) {
+	for _, f := range c {
+		if f.vague || f.glob || f.text == anyWord || f.text == anyRest {
+			return nil, false
+		}
+		words = append(words, f.text)
+	}
+	return words, len(c) > 0
+}
+
+// nested are words that name no action by themselves. The next word does, as in npm run build.
+var nested = []string{"run", "exec", "compose", "tool", "-m", "pr", "issue", "stash", "remote", "config"}
+
+// Action returns the number of words at the beginning of the call that name its action, such as 2 for go test. It
+// returns 0 if only all words together do.
+func (c Call) Action() int {
+	name := c.Program()
+	if _, runs := wrappers(name); runs || slices.Contains([]string{"xargs", "find", "parallel"}, name) {
+		return 0
+	}
+	switch row, _ := everyday(name); {
+	case row.reads:
+		return 1
+	case len(c) > 2 && slices.Contains(nested, c[1].text):
+		return 3
+	case len(c) > 1 && !strings.HasPrefix(c[1].text, "-"):
+		return 2
+	}
+	return 0
+}
+
 // Rule returns a pattern for a new rule that allows the call. For an unknown program, the pattern has a wildcard for
 // the arguments, as in mytool *. Rule returns false if no pattern can match the call, for example because a word is
 // unknown.
 func (c Call) Rule() (string, bool) {
-	var words []string
-	for _, f := range c {
-		if f.vague || f.glob || f.text == anyWord || f.text == anyRest {
-			return "", false
-		}
-		words = append(words, f.text)
-	}
-	if len(c) == 0 {
+	words, ok := c.Known()
+	if !ok {
 		return "", false
 	}
 	if isProgram(c.Program()) || len(words) == 1 {

@@ -36,7 +36,8 @@ func Command(c *frame.App) *cobra.Command {
 first, then at the answers that you told Perlica to remember, then at the mode of
 --permissions. The policy is not a sandbox: it judges the agent's requests, not its actions.
 See docs/permissions.md.`,
-		a.policyCheckCommand(), a.policyTryCommand(), a.policyApprovalsCommand())
+		a.policyCheckCommand(), a.policyTryCommand(), a.policySuggestCommand(),
+		a.policyApprovalsCommand())
 }
 
 // checkFlags are the flags of policy check. They describe an imagined request of an agent.

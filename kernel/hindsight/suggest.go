@@ -1,0 +1,519 @@
+package hindsight
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/config"
+	"github.com/perlica/perlica/policy"
+	"github.com/perlica/perlica/policy/shell"
+)
+
+// Suggestions are rules that follow from a person's answers, and the numbers of the questions that they do not answer.
+type Suggestions struct {
+	Questions  int `json:"questions"`  // questions to a person
+	Answered   int `json:"answered"`   // questions that the suggested rules would have answered
+	Decided    int `json:"decided"`    // questions that the present rules answer
+	Mixed      int `json:"mixed"`      // questions that a person allowed at one time and denied at another
+	Unanswered int `json:"unanswered"` // questions that nobody answered
+	Careful    int `json:"careful"`    // always-asked and refused requests
+	Unjudged   int `json:"unjudged"`   // questions that cannot be judged again
+	NoRule     int `json:"no_rule"`    // questions that no safe rule answers
+	// Rules are the suggested rules. The one with the most questions is first.
+	Rules []Suggestion `json:"rules"`
+}
+
+// Suggestion is a rule with its evidence.
+type Suggestion struct {
+	policy.Rule
+	Allowed  int `json:"allowed"`  // questions that the rule answers and a person allowed
+	Denied   int `json:"denied"`   // questions that the rule answers and a person denied
+	Projects int `json:"projects"` // projects with such a question
+	// TOML is the rule as a part of a configuration file.
+	TOML string `json:"toml"`
+}
+
+// Suggest returns a small set of rules that, together with the rules of the Judge, answers the questions that a person
+// always answered in one way. No rule allows a question that a person denied, or denies one that a person allowed. This
+// also holds for each part of the rules. Each allow rule is for the tier "ordinary" alone. A rule with a wildcard
+// answers at least two different requests.
+func (j *Judge) Suggest(list []Question) Suggestions {
+	s := newSuggester(j, list)
+	var chosen []pattern
+	for _, effect := range []policy.Effect{policy.Allow, policy.Deny} {
+		some := s.choose(effect)
+		for s.blockWrong(some) { // until the judgement of the recorded questions confirms each pattern
+			some = s.choose(effect)
+		}
+		chosen = append(chosen, some...)
+	}
+	return s.describe(s.needed(chosen))
+}
+
+// pattern is a candidate for a rule. A pattern of commands has words, and rest means that more words may follow. A
+// pattern of files has a kind and a glob. A glob "" means that no file is named.
+type pattern struct {
+	effect policy.Effect
+	what   string // identifies the other fields
+	words  []string
+	rest   bool
+	kind   string
+	glob   string
+}
+
+// key identifies the pattern.
+func (p pattern) key() string { return string(p.effect) + p.what }
+
+// as returns the same pattern with another effect.
+func (p pattern) as(effect policy.Effect) pattern {
+	p.effect = effect
+	return p
+}
+
+// wide reports whether the pattern fits different requests.
+func (p pattern) wide() bool {
+	return p.rest || p.words == nil && (p.glob == "" || p.glob == "inside" || strings.HasSuffix(p.glob, "/**"))
+}
+
+// rule returns the rule with this pattern.
+func (p pattern) rule() policy.Rule {
+	r := policy.Rule{Effect: p.effect, Path: p.glob, Origin: p.key()}
+	if p.effect == policy.Allow {
+		r.Tier = shell.Ordinary
+	}
+	if p.words == nil {
+		r.Kind = []string{p.kind}
+		return r
+	}
+	r.Command, _ = shell.Words(p.words) // the words come from a text of a shell
+	if p.rest {
+		r.Command += " ..."
+	}
+	return r
+}
+
+// subject is a request with the patterns that can be a part of its answer. Each element of parts has the patterns for
+// one part of the request, such as one of its commands, the widest first.
+type subject struct {
+	Question
+	answer Answer
+	target bool // the rules should answer it
+	group  *int // the number that counts it if no suggested rule answers it; nil if it is counted already
+	parts  [][]pattern
+	id     string // the same for equal requests
+}
+
+// suggester chooses patterns for the subjects.
+type suggester struct {
+	judge    *Judge
+	subjects []subject
+	blocked  map[string]bool // the keys of the patterns that must not be chosen
+	out      Suggestions
+}
+
+func newSuggester(j *Judge, list []Question) *suggester {
+	s := &suggester{judge: j, blocked: map[string]bool{}}
+	answers := map[string]map[Answer]bool{}
+	for _, q := range list {
+		if q.Decided != nil {
+			continue
+		}
+		s.out.Questions++
+		a, _ := q.answer()
+		if a != allowed && a != denied {
+			s.out.Unanswered++
+			continue
+		}
+		one := newSubject(q, a)
+		if answers[one.id] == nil {
+			answers[one.id] = map[Answer]bool{}
+		}
+		answers[one.id][a] = true
+		s.subjects = append(s.subjects, one)
+	}
+	for i := range s.subjects {
+		one := &s.subjects[i]
+		switch {
+		case one.Lacks != "":
+			s.out.Unjudged++
+		case s.decides(one, policy.Allow, policy.Deny):
+			s.out.Decided++
+		case s.decides(one, policy.Ask): // no rule overrules it
+			s.out.NoRule++
+		case one.Tier != shell.Ordinary:
+			one.group = &s.out.Careful
+		case len(answers[one.id]) > 1:
+			one.group = &s.out.Mixed
+		default:
+			one.group, one.target = &s.out.NoRule, true
+		}
+	}
+	return s
+}
+
+// decides reports whether a present rule decides the question with one of the effects.
+func (s *suggester) decides(one *subject, effects ...policy.Effect) bool {
+	d, ok := s.judge.Decide(one.PastQuestion)
+	return ok && slices.Contains(effects, d.Effect)
+}
+
+// newSubject returns the question with its patterns. A question that cannot be judged again has patterns, too: a
+// denied one must not be allowed.
+func newSubject(q Question, a Answer) subject {
+	one := subject{Question: q, answer: a}
+	effect := effectOf[a]
+	var settings []string
+	commands, dir := q.Request.Commands, q.Request.Place.Dir
+	for _, f := range q.Request.Fields {
+		if f.Role != policy.Inert {
+			settings = append(settings, f.Name+"="+f.Value)
+		}
+	}
+	if q.Lacks != "" {
+		for _, text := range q.Commands {
+			commands = append(commands, shell.Command{Text: text})
+		}
+	}
+	paths := make([]string, len(q.Paths))
+	for i, p := range q.Paths {
+		paths[i] = relative(dir, p)
+	}
+	one.id = fmt.Sprintf("%s %q %q %q", q.Kind, q.Commands, paths, settings)
+	if len(commands) == 0 {
+		one.parts = [][]pattern{filePatterns(effect, q.Kind, paths)}
+		return one
+	}
+	for _, c := range commands {
+		calls, ok := c.Simple(q.Request.Place)
+		if !ok {
+			one.parts = nil // no rule of commands covers it
+			return one
+		}
+		for _, call := range calls {
+			one.parts = append(one.parts, commandPatterns(effect, call))
+		}
+	}
+	return one
+}
+
+// relative returns the path as a rule names it: relative to dir if it lies inside.
+func relative(dir, p string) string {
+	if rel, err := filepath.Rel(dir, p); err == nil && filepath.IsLocal(rel) {
+		return filepath.ToSlash(rel)
+	}
+	return p
+}
+
+func commandPatterns(effect policy.Effect, call shell.Call) (list []pattern) {
+	words, ok := call.Known()
+	if !ok {
+		return nil
+	}
+	if n := call.Action(); n > 0 {
+		for ; n <= len(words); n++ {
+			list = append(list, pattern{effect, fmt.Sprintf(" %q ...", words[:n]), words[:n], true, "", ""})
+		}
+	}
+	return append(list, pattern{effect, fmt.Sprintf(" %q", words), words, false, "", ""})
+}
+
+// filePatterns returns the patterns for a request of this kind that names the paths and no command.
+func filePatterns(effect policy.Effect, kind string, paths []string) (list []pattern) {
+	put := func(glob string) {
+		list = append(list, pattern{effect, " " + kind + " " + glob, nil, false, kind, glob})
+	}
+	switch kind {
+	case "read", "search", "edit":
+	case "delete", "move":
+		if len(paths) == 1 && !strings.ContainsAny(paths[0], `*?[]{}\`) {
+			put(paths[0])
+		}
+		return list
+	case "fetch", "think":
+		if len(paths) == 0 {
+			put("")
+		}
+		return list
+	default: // a mode, or a tool of an unknown kind
+		return nil
+	}
+	if len(paths) == 0 || slices.ContainsFunc(paths, func(p string) bool { return strings.ContainsAny(p, `*?[]{}\`) }) {
+		return nil
+	}
+	if !slices.ContainsFunc(paths, filepath.IsAbs) {
+		put("inside")
+	}
+	var folders []string
+	for dir := filepath.Dir(paths[0]); dir != "." && dir != "/"; dir = filepath.Dir(dir) {
+		if !slices.ContainsFunc(paths, func(p string) bool { return !strings.HasPrefix(p, dir+"/") }) {
+			folders = append(folders, dir+"/**")
+		}
+	}
+	for _, glob := range slices.Backward(folders) {
+		put(glob)
+	}
+	if len(paths) == 1 {
+		put(paths[0])
+	}
+	return list
+}
+
+// choose returns the patterns of one effect. For each part of a target it takes the widest pattern that is not blocked
+// and that is exact or fits two different requests.
+func (s *suggester) choose(effect policy.Effect) []pattern {
+	want := map[policy.Effect]Answer{policy.Allow: allowed, policy.Deny: denied}[effect]
+	fits := map[string]map[string]bool{} // the ids of the targets that a pattern fits
+	for _, one := range s.subjects {
+		if !one.target || one.answer != want {
+			continue
+		}
+		for _, part := range one.parts {
+			for _, p := range part {
+				if fits[p.key()] == nil {
+					fits[p.key()] = map[string]bool{}
+				}
+				fits[p.key()][one.id] = true
+			}
+		}
+	}
+	usable := func(p pattern) bool {
+		return !s.blocked[p.key()] && (!p.wide() || len(fits[p.key()]) > 1)
+	}
+	chosen := map[string]pattern{}
+	for _, one := range s.subjects {
+		if !one.target || one.answer != want || len(one.parts) == 0 {
+			continue
+		}
+		var picks []pattern
+		for _, part := range one.parts {
+			if i := slices.IndexFunc(part, usable); i >= 0 {
+				picks = append(picks, part[i])
+			}
+		}
+		switch {
+		case len(picks) == 0, effect == policy.Allow && len(picks) < len(one.parts):
+			continue
+		case effect == policy.Deny: // one matching command is enough
+			picks = picks[:1]
+		}
+		for _, p := range picks {
+			chosen[p.key()] = p
+		}
+	}
+	return slices.SortedFunc(maps.Values(chosen), func(a, b pattern) int { return cmp.Compare(a.key(), b.key()) })
+}
+
+// with returns a Judge that also has the rules of the patterns.
+func (s *suggester) with(patterns []pattern) *Judge {
+	rules := slices.Clone(s.judge.rules)
+	for _, p := range patterns {
+		rules = append(rules, p.rule())
+	}
+	j, err := NewJudge(rules)
+	if err != nil {
+		panic(err) // cannot happen: each pattern has words of a parsed command or a checked glob
+	}
+	return j
+}
+
+// effectOf is the effect that gives the same answer, and against is the effect that gives the other one.
+var (
+	effectOf = map[Answer]policy.Effect{allowed: policy.Allow, denied: policy.Deny}
+	against  = map[Answer]policy.Effect{allowed: policy.Deny, denied: policy.Allow}
+)
+
+// blockWrong blocks a pattern for each recorded question that the chosen patterns decide against its answer. It returns
+// false if there is no such question. The chosen patterns have the same effect.
+func (s *suggester) blockWrong(chosen []pattern) bool {
+	judge, index := s.with(chosen), indexOf(chosen)
+	seen, wrong := map[string]bool{}, false
+	for _, one := range s.subjects {
+		key := fmt.Sprintf("%s %s %q %s %s", one.id, one.answer, one.Rules, one.Request.Place.Dir, one.Lacks)
+		if seen[key] {
+			continue
+		}
+		seen[key] = true
+		if p := s.wrongPattern(judge, one, chosen, index); p != nil {
+			s.blocked[p.key()], wrong = true, true
+		}
+	}
+	return wrong
+}
+
+func indexOf(chosen []pattern) map[string]*pattern {
+	index := map[string]*pattern{}
+	for i := range chosen {
+		index[chosen[i].key()] = &chosen[i]
+	}
+	return index
+}
+
+// wrongPattern returns a chosen pattern that takes part in a decision against the answer to the question, or nil.
+func (s *suggester) wrongPattern(judge *Judge, one subject, chosen []pattern, index map[string]*pattern) *pattern {
+	if one.Lacks != "" {
+		return one.wouldDecide(against[one.answer], index)
+	}
+	d, ok := judge.Decide(one.PastQuestion)
+	if !ok || one.answer == denied && d.Effect != policy.Allow || one.answer == allowed && d.Effect == policy.Allow {
+		return nil
+	}
+	if p := one.wouldDecide(against[one.answer], index); p != nil {
+		return p
+	}
+	if d.Rule != nil {
+		return index[d.Rule.Origin] // nil for a present rule
+	}
+	for i, p := range chosen { // a denying rule takes the word from a refused request, and the decision does not name it
+		if p.effect == policy.Deny && s.matches(p, one) {
+			return &chosen[i]
+		}
+	}
+	return nil
+}
+
+// matches reports whether the pattern alone would deny the request.
+func (s *suggester) matches(p pattern, one subject) bool {
+	j := &Judge{[]policy.Rule{p.rule()}, map[string]*policy.Policy{}}
+	d, ok := j.Decide(kernel.PastQuestion{Request: one.Request})
+	return ok && d.Effect == policy.Deny
+}
+
+// wouldDecide returns a chosen pattern with the effect, if the chosen patterns together would decide the request by it.
+// It prefers a pattern with a wildcard. It compares patterns and judges nothing.
+func (one subject) wouldDecide(effect policy.Effect, index map[string]*pattern) (found *pattern) {
+	matched := 0
+	for _, part := range one.parts {
+		hit := false
+		for _, p := range part {
+			if c := index[p.as(effect).key()]; c != nil {
+				hit = true
+				if found == nil || !found.wide() && c.wide() {
+					found = c
+				}
+			}
+		}
+		if hit {
+			matched++
+		}
+	}
+	if effect == policy.Allow && matched < len(one.parts) {
+		return nil
+	}
+	return found
+}
+
+// needed leaves out the denying patterns whose questions are all denied by others. A denying rule also matches
+// other spellings of a command, so two patterns may deny the same question.
+func (s *suggester) needed(chosen []pattern) []pattern {
+	denies := map[string][]string{} // the keys of the patterns that deny a request, by its id
+	for _, one := range s.subjects {
+		if !one.target || one.answer != denied || denies[one.id] != nil {
+			continue
+		}
+		text := strings.Join(one.Commands, "\n")
+		for _, p := range chosen {
+			if p.effect == policy.Deny && (len(p.words) == 0 || strings.Contains(text, p.words[0])) && s.matches(p, one) {
+				denies[one.id] = append(denies[one.id], p.key())
+			}
+		}
+	}
+	return slices.DeleteFunc(chosen, func(p pattern) bool {
+		if p.effect != policy.Deny {
+			return false
+		}
+		for _, keys := range denies {
+			if slices.Equal(keys, []string{p.key()}) {
+				return false
+			}
+		}
+		for id, keys := range denies {
+			denies[id] = slices.DeleteFunc(keys, func(k string) bool { return k == p.key() })
+		}
+		return true
+	})
+}
+
+// describe returns the rules of the chosen patterns with their evidence. It leaves out rules that answer nothing, and
+// merges rules that differ only in their kinds.
+func (s *suggester) describe(chosen []pattern) Suggestions {
+	judge, index := s.with(chosen), indexOf(chosen)
+	rules, projects := map[string]*Suggestion{}, map[string]map[string]bool{}
+	for _, one := range s.subjects {
+		if one.group == nil {
+			continue
+		}
+		d, ok := judge.Decide(one.PastQuestion)
+		if !ok || d.Effect != effectOf[one.answer] {
+			*one.group++
+			continue
+		}
+		s.out.Answered++
+		counted := map[*Suggestion]bool{}
+		for _, p := range one.deciding(d, index) {
+			key := p.mergedKey()
+			r := rules[key]
+			if r == nil {
+				r = &Suggestion{Rule: p.rule()}
+				r.Origin = ""
+				rules[key], projects[key] = r, map[string]bool{}
+			}
+			if p.words == nil && !slices.Contains(r.Kind, p.kind) {
+				r.Kind = append(r.Kind, p.kind)
+				slices.Sort(r.Kind)
+			}
+			projects[key][one.Project] = true
+			switch {
+			case counted[r]:
+			case one.answer == allowed:
+				r.Allowed++
+			default:
+				r.Denied++
+			}
+			counted[r] = true
+		}
+	}
+	s.out.Rules = []Suggestion{}
+	for _, key := range slices.Sorted(maps.Keys(rules)) {
+		r := rules[key]
+		r.Projects, r.TOML = len(projects[key]), config.FormatRule(r.Rule)
+		s.out.Rules = append(s.out.Rules, *r)
+	}
+	slices.SortStableFunc(s.out.Rules, func(a, b Suggestion) int {
+		return cmp.Compare(b.Allowed+b.Denied, a.Allowed+a.Denied)
+	})
+	return s.out
+}
+
+// mergedKey is the same for patterns that one rule with several kinds can have.
+func (p pattern) mergedKey() string {
+	if p.words != nil {
+		return p.key()
+	}
+	return string(p.effect) + " " + p.glob
+}
+
+// deciding returns the chosen patterns that take part in the decision.
+func (one subject) deciding(d policy.Decision, index map[string]*pattern) (list []pattern) {
+	if d.Effect == policy.Deny {
+		if d.Rule == nil { // a refused request
+			return nil
+		}
+		if p := index[d.Rule.Origin]; p != nil {
+			list = append(list, *p)
+		}
+		return list
+	}
+	for _, part := range one.parts {
+		for _, p := range part {
+			if c := index[p.key()]; c != nil {
+				list = append(list, *c)
+			}
+		}
+	}
+	return list
+}

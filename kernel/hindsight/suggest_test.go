@@ -1,0 +1,181 @@
+package hindsight_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/config"
+	"github.com/perlica/perlica/kernel/hindsight"
+	"github.com/perlica/perlica/policy"
+	"github.com/perlica/perlica/policy/shell"
+)
+
+// checkSuggestions checks the promises of Suggest for these questions, and returns the suggestions.
+func checkSuggestions(t *testing.T, list []hindsight.Question) hindsight.Suggestions {
+	t.Helper()
+	none := judgeOf(t, nil)
+	s := none.Suggest(list)
+	var rules []policy.Rule
+	text := ""
+	for _, r := range s.Rules {
+		rules = append(rules, r.Rule)
+		text += r.TOML + "\n"
+		if r.Effect == policy.Allow && (r.Denied > 0 || r.Tier != shell.Ordinary) {
+			t.Errorf("the evidence or the tier of %+v", r)
+		}
+	}
+	trial := judgeOf(t, rules).Try(list)
+	if n := savedAnswers(trial); trial.Against > 0 || n != s.Answered {
+		t.Errorf("%d answered questions are saved, %d of them against the answer, want %d", n, trial.Against, s.Answered)
+	}
+	tiers := map[event.InteractionID]shell.Tier{}
+	for _, q := range list {
+		tiers[q.Interaction] = q.Tier
+	}
+	for _, j := range trial.List {
+		if !j.Saved() {
+			continue
+		}
+		if j.Now == policy.Allow && tiers[j.Interaction] != shell.Ordinary {
+			t.Errorf("%s allows the tier %s: %q %q", j.Rule.Command, tiers[j.Interaction], j.Title, j.Commands)
+		}
+		if j.By == "" {
+			continue // nobody answered
+		}
+		if got := map[policy.Effect]string{policy.Allow: "allowed", policy.Deny: "denied"}[j.Now]; got != string(j.Answer) {
+			t.Errorf("%q was %s and is %s now", j.Commands, j.Answer, got)
+		}
+	}
+	if sum := s.Answered + s.Decided + s.Mixed + s.Unanswered + s.Careful + s.Unjudged + s.NoRule; sum != s.Questions {
+		t.Errorf("%d questions in groups, want %d", sum, s.Questions)
+	}
+	for range min(len(rules), 10) {
+		i := rand.IntN(len(rules)) // the index of a rule that a person does not take
+		rest := judgeOf(t, slices.Concat(rules[:i], rules[i+1:])).Try(list)
+		if n := savedAnswers(rest); n >= s.Answered || rest.Against > 0 {
+			t.Errorf("without %+v, %d questions are saved, %d against the answer", rules[i], n, rest.Against)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "rules.toml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	read, err := config.ReadRules(file)
+	if err != nil || len(read) != len(rules) {
+		t.Fatalf("%d rules were read, want %d: %v\n%s", len(read), len(rules), err, text)
+	}
+	for i, r := range read {
+		if r.Origin = ""; !reflect.DeepEqual(r, rules[i]) {
+			t.Errorf("read %+v, want %+v", r, rules[i])
+		}
+	}
+	return s
+}
+
+// savedAnswers counts the saved questions that a person answered.
+func savedAnswers(t hindsight.Trial) (n int) {
+	for _, j := range t.List {
+		if j.Saved() && j.By != "" {
+			n++
+		}
+	}
+	return n
+}
+
+func judgeOf(t *testing.T, rules []policy.Rule) *hindsight.Judge {
+	t.Helper()
+	j, err := hindsight.NewJudge(rules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return j
+}
+
+// The pools from which TestGeneratedHistories makes commands and files.
+var (
+	somePrograms = []string{"go test", "go build", "git push", "git status", "git commit -m x", "ls", "cat", "npm run",
+		"make", "rm -rf", "sudo make", "mytool", "env X=1 go", "timeout 5 make", "xargs rm", "python3 -m pytest", "node",
+		"./x.sh", "cp"}
+	someArguments = []string{"", "a", "b", "./...", "-f", "--force", "origin main", "/etc/passwd", "../x", "$X", "*", "~",
+		"-n 1", "'a b'", `'a"b'`, "> out", "--exec=x", ".git/hooks/pre-commit", "é"}
+	someFiles = []string{"a.go", "b.go", "src/a.go", "src/b.go", "src/x/c.go", ".git/hooks/pre-commit", "/etc/hosts",
+		"../x", "Makefile", "d*e.txt", ".vscode/settings.json", "src/.envrc"}
+	someKinds = []string{"read", "edit", "delete", "move", "search", "fetch", "other", "switch_mode", "think"}
+)
+
+// someQuestion makes a question of a random request.
+func someQuestion(r *rand.Rand, i int, dir string) hindsight.Question {
+	pick := func(list []string) string { return list[r.IntN(len(list))] }
+	call := policy.ToolCall{Provider: "claude", Kind: "execute", Title: "T"}
+	command := func() string { return pick(somePrograms) + " " + pick(someArguments) }
+	switch r.IntN(4) {
+	case 0:
+		call.Kind = pick(someKinds)
+		for range 1 + r.IntN(5)/4 {
+			call.Locations = append(call.Locations, pick(someFiles))
+		}
+	case 1:
+		call.RawInput = fmt.Appendf(nil, `{"command":%q}`, command()+pick([]string{" && ", " | ", "; "})+command())
+	default:
+		call.RawInput = fmt.Appendf(nil, `{"command":%q}`, command())
+	}
+	req := policy.ReadToolCall(call, shell.Place{Dir: dir, Home: "/home/me", Temp: []string{"/tmp/none"}}).Request
+	options := []interaction.Option{{ID: "y", Kind: "allow_once"}, {ID: "n", Kind: "reject_once"}}
+	for _, o := range options {
+		req.Options = append(req.Options, policy.Option{ID: o.ID, Kind: o.Kind})
+	}
+	q := kernel.PastQuestion{Title: "T", Kind: call.Kind, Paths: req.Paths, Tier: req.Tier(), Request: req,
+		Question: &interaction.Question{Options: options}, Asked: time.Unix(int64(i), 0)}
+	q.Interaction = event.InteractionID(fmt.Sprint(i))
+	for _, c := range req.Commands {
+		q.Commands = append(q.Commands, c.String())
+	}
+	switch r.IntN(20) {
+	case 0: // nobody answered
+		q.End = &interaction.TakenError{Lapsed: interaction.Unattended}
+	case 1: // it cannot be judged again
+		q.Lacks, q.Request = "lost", policy.Request{}
+	}
+	return hindsight.Question{PastQuestion: q, Project: pick([]string{"/p", "/q"})}
+}
+
+// TestGeneratedHistories checks the promises of Suggest for random questions and answers.
+func TestGeneratedHistories(t *testing.T) {
+	dir := t.TempDir()
+	answered := 0
+	for seed := range uint64(20) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			r := rand.New(rand.NewPCG(seed, 1))
+			yes := map[string]bool{} // a person mostly gives the same answer to the same program or kind
+			var list []hindsight.Question
+			for i := range 20 + r.IntN(100) {
+				q := someQuestion(r, i, dir)
+				habit := q.Kind
+				if len(q.Commands) > 0 {
+					habit = q.Commands[0][:min(5, len(q.Commands[0]))]
+				}
+				if _, ok := yes[habit]; !ok {
+					yes[habit] = r.IntN(3) > 0
+				}
+				if q.End == nil {
+					answer := map[bool]string{true: "y", false: "n"}[yes[habit] != (r.IntN(10) == 0)]
+					q.End = &interaction.TakenError{Answer: &interaction.Answer{Option: answer, By: "ann"}}
+				}
+				list = append(list, q)
+			}
+			answered += checkSuggestions(t, list).Answered
+		})
+	}
+	if answered < 200 {
+		t.Errorf("%d questions were answered, want more", answered)
+	}
+}
