@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -65,7 +64,7 @@ func readForEdit(file string) ([]byte, fs.FileMode, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	data, err := readRegular(os.Stat, func(p string) (io.ReadCloser, error) { return os.Open(p) }, file, maxFileSize)
+	data, err := ReadRegular(file, maxFileSize)
 	return data, info.Mode().Perm(), err
 }
 

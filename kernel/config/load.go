@@ -101,7 +101,7 @@ func (l *loader) defaults() {
 
 func (l *loader) user(dirs Dirs) {
 	path := dirs.ConfigFile()
-	data, err := readRegular(os.Stat, func(p string) (io.ReadCloser, error) { return os.Open(p) }, path, maxFileSize)
+	data, err := ReadRegular(path, maxFileSize)
 	if problem := unreadable(path, err); problem != nil {
 		l.problems = append(l.problems, problem)
 		return
@@ -241,6 +241,11 @@ func unreadable(path string, err error) *Problem {
 
 var errIrregular = errors.New("not a regular file")
 
+// ReadRegular reads a regular file of at most limit bytes. It does not wait for a writer of a pipe.
+func ReadRegular(path string, limit int64) ([]byte, error) {
+	return readRegular(os.Stat, func(p string) (io.ReadCloser, error) { return os.Open(p) }, path, limit)
+}
+
 // readRegular reads a regular file of at most limit bytes. It calls stat before open, because opening a pipe would wait
 // for a writer.
 func readRegular(stat func(string) (fs.FileInfo, error), open func(string) (io.ReadCloser, error), path string,
@@ -296,7 +301,7 @@ func readProject(ws Workspace) (projectFiles, Problems) {
 // ReadRules returns the policy rules of a file that need not belong to the configuration. It checks all keys of the
 // file. An error about a key is of type Problems.
 func ReadRules(path string) ([]policy.Rule, error) {
-	data, err := readRegular(os.Stat, func(p string) (io.ReadCloser, error) { return os.Open(p) }, path, maxFileSize)
+	data, err := ReadRegular(path, maxFileSize)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -21,8 +22,7 @@ type call struct {
 	provider.ToolCall
 	source
 	begin    event.Seq // the first report
-	end      event.Seq // the newest report
-	at       time.Time // of the newest report
+	at       time.Time // of the report source.End
 	decision Decision
 }
 
@@ -33,8 +33,8 @@ type runReader struct {
 	dir     string
 	calls   map[string]*call
 	order   []*call
-	asked   map[string]*call // open requests by their ids
-	decided []fact.PolicyDecided
+	asked   map[string]*call              // open requests by their ids
+	decided map[string]fact.PolicyDecided // by the ids of the requests
 }
 
 // read has the types of the events that a runReader needs.
@@ -45,7 +45,8 @@ var read = []event.Type{
 
 // readRun reads the tool calls of a run.
 func readRun(ctx context.Context, log event.Reader, run event.RunID) (*runReader, error) {
-	r := &runReader{calls: map[string]*call{}, asked: map[string]*call{}}
+	r := &runReader{calls: map[string]*call{}, asked: map[string]*call{},
+		decided: map[string]fact.PolicyDecided{}}
 	for e, err := range log.Events(ctx, event.Query{Run: run, Types: read}) {
 		if err != nil {
 			return nil, err
@@ -84,7 +85,7 @@ func (r *runReader) addEvent(e event.Event) {
 		}
 	case event.PolicyDecided:
 		if d, err := fact.Decode[fact.PolicyDecided](e); err == nil {
-			r.decided = append(r.decided, d)
+			r.decided[d.Request] = d
 		}
 	case event.ReplySent:
 		if s, err := fact.Decode[fact.ReplySent](e); err == nil {
@@ -130,7 +131,7 @@ func (r *runReader) addFrame(e event.Event) {
 func (r *runReader) call(id string) *call {
 	c := r.calls[id]
 	if c == nil {
-		c = &call{decision: Decision{Kind: unasked}}
+		c = &call{decision: Decision{Kind: unrecorded}}
 		r.calls[id], r.order = c, append(r.order, c)
 	}
 	return c
@@ -159,8 +160,11 @@ func (c *call) add(e event.Event, t provider.ToolCall) {
 	} else {
 		c.source.Args = e.Seq
 	}
+	if c.Status != "completed" { // A later report does not change the time of the change.
+		c.source.End, c.at = e.Seq, e.Time
+	}
+	c.begin = cmp.Or(c.begin, e.Seq)
 	c.Merge(t)
-	c.begin, c.end, c.at = cmp.Or(c.begin, e.Seq), e.Seq, e.Time
 }
 
 // showsCreation reports whether an agent reports in its own form that the tool has made a new file.
@@ -193,26 +197,25 @@ func (r *runReader) addReply(s fact.ReplySent, question event.InteractionID) {
 	delete(r.asked, s.RequestID)
 	switch {
 	case !strings.HasPrefix(s.Kind, "allow"):
-		if c.decision.Kind == unasked {
+		if c.decision.Kind == unrecorded {
 			c.decision = Decision{Kind: refused, Who: s.By, Question: question}
 		}
 	case question != "":
 		c.decision = Decision{Kind: person, Who: s.By, Question: question}
 	default:
-		c.decision = r.decisionOf(c, s)
+		c.decision = r.decisionOf(s)
 	}
 }
 
-// decisionOf returns the recorded decision of the policy that led to a reply. The decision names no request. It has the
-// title of the tool call and the option of the reply.
-func (r *runReader) decisionOf(c *call, s fact.ReplySent) Decision {
-	for i, d := range slices.Backward(r.decided) {
-		if d.Option == s.Option && (d.Title == c.Title || i == len(r.decided)-1) {
-			r.decided = slices.Delete(r.decided, i, i+1)
-			return Decision{Kind: d.By, Why: d.Why}
-		}
+// decisionOf returns the recorded decision of the policy that led to a reply. An agent may use the id of a request
+// again after the reply, so each decision counts once.
+func (r *runReader) decisionOf(s fact.ReplySent) Decision {
+	d, ok := r.decided[s.RequestID]
+	if !ok || d.Option != s.Option {
+		return Decision{Kind: "policy"}
 	}
-	return Decision{Kind: "policy"}
+	delete(r.decided, s.RequestID)
+	return Decision{Kind: d.By, Why: d.Why}
 }
 
 // findAgent looks for the agent's introduction in an earlier run, because an agent may serve several runs.
@@ -220,7 +223,8 @@ func (r *runReader) findAgent(ctx context.Context, log event.Reader) error {
 	if _, ok := registry.Lookup(r.agent); ok || r.change.Session == "" {
 		return nil
 	}
-	q := event.Query{Session: r.change.Session, Types: []event.Type{event.SessionStarted}, Until: r.order[0].end}
+	q := event.Query{Session: r.change.Session, Types: []event.Type{event.SessionStarted},
+		Until: r.order[0].source.End}
 	started, ok, err := log.Last(ctx, q)
 	if err != nil || !ok {
 		return err
@@ -233,7 +237,7 @@ func (r *runReader) findAgent(ctx context.Context, log event.Reader) error {
 
 // changes returns the changes of the calls that ran or may have run.
 func (r *runReader) changes() (list []Change) {
-	slices.SortStableFunc(r.order, func(a, b *call) int { return cmp.Compare(a.end, b.end) })
+	sort.SliceStable(r.order, func(i, j int) bool { return r.order[i].source.End < r.order[j].source.End })
 	known, ok := registry.Lookup(r.agent)
 	waiting := slices.Collect(maps.Values(r.asked))
 	for _, c := range r.order {

@@ -157,7 +157,7 @@ func TestRecordedFrames(t *testing.T) {
 				file = "/project/out.txt"
 			}
 			if agent == "pi" {
-				want = "unasked " // this agent never asks
+				want = "unknown " // This agent never asks, and the scene has no report about it.
 			}
 			if len(list) != 1 {
 				t.Fatalf("%+v, want one change", list)

@@ -54,7 +54,7 @@ func observedBefore(ctx context.Context, log event.Reader, after event.Event) (e
 // inferred returns the changed files without those that the tool calls of the run describe.
 func (r *runReader) inferred(f fact.TreeObserved, after event.Event) (list []Change) {
 	change := r.change
-	change.Inferred, change.At = true, after.Time
+	change.Inferred, change.At, change.source.End = true, after.Time, after.Seq
 	for _, c := range r.order {
 		if c.Kind != "execute" || c.decision.Kind == refused {
 			continue

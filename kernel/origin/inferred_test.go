@@ -33,12 +33,12 @@ func TestInferred(t *testing.T) {
 			s.fact(event.TreeObserved, before)
 			command(s, "gen", "completed")
 			s.fact(event.TreeObserved, after)
-		}, "/project/gen.go by make gen unasked, /project/sub/old.go by make gen unasked"},
+		}, "/project/gen.go by make gen unknown, /project/sub/old.go by make gen unknown"},
 		"a command that failed": {func(s *scene) {
 			s.fact(event.TreeObserved, before)
 			command(s, "gen", "failed")
 			s.fact(event.TreeObserved, after)
-		}, "/project/gen.go by make gen unasked, /project/sub/old.go by make gen unasked"},
+		}, "/project/gen.go by make gen unknown, /project/sub/old.go by make gen unknown"},
 		"two commands": {func(s *scene) {
 			s.fact(event.TreeObserved, before)
 			command(s, "a", "completed")
@@ -51,7 +51,7 @@ func TestInferred(t *testing.T) {
 			s.update("tool_call", "w", members{"status": "completed", "content": []any{members{"type": "diff",
 				"path": "/project/gen.go", "oldText": "a", "newText": "b"}}})
 			s.fact(event.TreeObserved, after)
-		}, "/project/sub/old.go by make gen unasked"},
+		}, "/project/sub/old.go by make gen unknown"},
 		"the first observation came late": {func(s *scene) {
 			command(s, "gen", "completed")
 			s.fact(event.TreeObserved, before)

@@ -42,8 +42,9 @@ type Change struct {
 
 // Decision says who allowed a change.
 type Decision struct {
-	// Kind is "person", "rule", "mode", "standing" or "program". It is "unasked" if nobody was asked, and "refused" if
-	// the tool ran although its question was refused.
+	// Kind is "person", "rule", "mode", "standing" or "program". It is "unasked" if the change is on record as unasked,
+	// and "refused" if the tool ran although its question was refused. It is "unknown" if the record has neither a
+	// question nor a report, for example if a standing approval covered the call.
 	Kind string `json:"kind"`
 	// Who is the name of the person.
 	Who string `json:"who,omitempty"`
@@ -57,15 +58,17 @@ type Decision struct {
 func (d Decision) Unasked() bool { return d.Kind == unasked || d.Kind == refused }
 
 const (
-	person  = "person"
-	unasked = "unasked"
-	refused = "refused"
+	person     = "person"
+	unasked    = "unasked"
+	refused    = "refused"
+	unrecorded = "unknown"
 )
 
 // source names the events with the content of a change.
 type source struct {
 	Agent   string    `json:"agent,omitempty"`   // id of the agent in the registry; "" if the registry does not know it
 	Dir     string    `json:"dir"`               // the working directory of the run
+	End     event.Seq `json:"end"`               // the report that ended the tool call, or the newest report
 	Diff    event.Seq `json:"diff,omitempty"`    // the report with the diffs; 0 if there is no such report
 	Args    event.Seq `json:"args,omitempty"`    // the report with the tool's input; 0 if the diffs count
 	Nth     int       `json:"nth,omitempty"`     // the number of the change among the changes of its tool call

@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -24,11 +26,12 @@ type View struct {
 // projection returns the definition of the view of a log. A run is added when its record is closed.
 func projection(log event.Reader) view.Projection {
 	return view.Projection{
-		Name: "changes", Version: 1,
+		Name: "changes", Version: 2,
 		Schema: `
 			CREATE TABLE open (run TEXT PRIMARY KEY) STRICT; -- the runs with a call whose record is not closed
 			CREATE TABLE changes (
 				id      INTEGER PRIMARY KEY,
+				seq     INTEGER NOT NULL, -- number of the event that ended the tool call
 				path    TEXT    NOT NULL,
 				at      INTEGER NOT NULL, -- nanoseconds since the Unix epoch
 				session TEXT    NOT NULL,
@@ -82,8 +85,8 @@ func insert(ctx context.Context, tx *sqlx.Tx, list []Change) error {
 			return err
 		}
 		_, err = tx.ExecContext(ctx, `
-			INSERT INTO changes (path, at, session, change)
-			VALUES (?, ?, ?, ?)`, c.Path, c.At.UnixNano(), string(c.Session), string(text))
+			INSERT INTO changes (seq, path, at, session, change)
+			VALUES (?, ?, ?, ?, ?)`, int64(c.source.End), c.Path, c.At.UnixNano(), string(c.Session), string(text))
 		if err != nil {
 			return err
 		}
@@ -112,7 +115,7 @@ type Wanted struct {
 	Paths []string
 }
 
-// Changes returns the selected changes, oldest first.
+// Changes returns the selected changes in the order in which their tool calls ended.
 func (v *View) Changes(ctx context.Context, w Wanted) ([]Change, error) {
 	list, err := v.closed(ctx, w)
 	if err != nil {
@@ -130,7 +133,7 @@ func (v *View) Changes(ctx context.Context, w Wanted) ([]Change, error) {
 		list = append(list, slices.DeleteFunc(changes, func(c Change) bool { return !w.selects(c) })...)
 	}
 	if len(open) > 0 {
-		slices.SortStableFunc(list, func(a, b Change) int { return a.At.Compare(b.At) })
+		sort.SliceStable(list, func(i, j int) bool { return list[i].source.End < list[j].source.End })
 	}
 	return list, nil
 }
@@ -138,14 +141,21 @@ func (v *View) Changes(ctx context.Context, w Wanted) ([]Change, error) {
 func (w Wanted) selects(c Change) bool {
 	return (w.Since.IsZero() || !c.At.Before(w.Since)) && (w.Before.IsZero() || c.At.Before(w.Before)) &&
 		(w.Session == "" || c.Session == w.Session) && (len(w.Paths) == 0 || slices.ContainsFunc(w.Paths,
-		func(p string) bool { return c.Path == p || strings.HasPrefix(c.Path, strings.TrimSuffix(p, "/")+"/") }))
+		func(p string) bool { return c.Path == p || strings.HasPrefix(c.Path, below(p)) }))
+}
+
+// below returns the beginning of the paths of all files below a folder. It uses the separator of this system, as the
+// recorded paths do.
+func below(folder string) string {
+	const separator = string(filepath.Separator)
+	return strings.TrimSuffix(folder, separator) + separator
 }
 
 // closed returns the selected changes of the runs with a closed record.
 func (v *View) closed(ctx context.Context, w Wanted) (list []Change, err error) {
 	where, args := w.condition()
 	var texts []string
-	err = v.view.DB().SelectContext(ctx, &texts, `SELECT change FROM changes `+where+` ORDER BY id`, args...)
+	err = v.view.DB().SelectContext(ctx, &texts, `SELECT change FROM changes `+where+` ORDER BY seq, id`, args...)
 	if err != nil {
 		return nil, fmt.Errorf("changes: %w", err)
 	}
@@ -174,9 +184,10 @@ func (w Wanted) condition() (string, []any) {
 	add(w.Session != "", "session = ?", string(w.Session))
 	var paths []string
 	for _, p := range w.Paths {
-		below := strings.TrimSuffix(p, "/") + "/"
+		first := below(p)
+		last := len(first) - 1
 		paths = append(paths, "path = ? OR path >= ? AND path < ?")
-		args = append(args, p, below, below[:len(below)-1]+"0") // 0 follows / in the order of bytes
+		args = append(args, p, first, first[:last]+string(first[last]+1)) // the text after all paths below the folder
 	}
 	add(len(paths) > 0, "("+strings.Join(paths, " OR ")+")")
 	return "WHERE " + strings.Join(terms, " AND "), args

@@ -15,6 +15,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/origin"
 	"github.com/perlica/perlica/kernel/project"
 )
@@ -32,7 +33,7 @@ file over the recorded changes of tool calls. A line without a recorded origin i
 So is a line whose place was changed without a record, if the origin is not certain. See
 docs/changes.md.
 
---porcelain prints the format of 'git blame --line-porcelain'. The author is the person or the
+--porcelain prints the format of 'git blame --porcelain'. The author is the person or the
 rule that allowed the line, the committer sent the input, and the summary is its text.
 
 Exit codes: 0 printed; 1 the file or the log cannot be read; 2 usage.`,
@@ -48,7 +49,7 @@ Exit codes: 0 printed; 1 the file or the log cannot be read; 2 usage.`,
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object with the changes and the lines")
-	cmd.Flags().BoolVar(&porcelain, "porcelain", false, "print the format of 'git blame --line-porcelain'")
+	cmd.Flags().BoolVar(&porcelain, "porcelain", false, "print the format of 'git blame --porcelain'")
 	cmd.MarkFlagsMutuallyExclusive("json", "porcelain")
 	return cmd
 }
@@ -60,9 +61,9 @@ func (a *app) blame(ctx context.Context, arg string, asJSON, porcelain bool) err
 			return err
 		}
 		paths := pathsOf(p, name)
-		content, err := os.ReadFile(paths[0])
+		content, err := config.ReadRegular(paths[0], maxFile)
 		if err != nil {
-			return err
+			return fmt.Errorf("%s cannot be read: %w", name, err)
 		}
 		f, err := view.Blame(ctx, paths, string(content))
 		if err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/origin"
 	"github.com/perlica/perlica/kernel/project"
 )
@@ -39,10 +40,11 @@ added and removed lines, the time, the run, who allowed the change, the present 
 the first words of the input. Without --since and --before, the command lists the newest 50
 changes. See docs/changes.md.
 
-A change is unasked if neither a person nor a rule allowed it. The state compares the change
-with the file as it is now: as recorded, changed since, gone, or rewritten by a later
-recorded change. A file that changed during a run without such a tool call is inferred. This
-needs the setting record.git.
+A change is unasked if it is on record as unasked. It is allowed by unknown if nobody was
+asked and it is not on record as unasked. The state compares the change with the file as it
+is now: as recorded, changed since, gone, or rewritten by a later recorded change. A file
+that changed during a run without such a tool call is inferred. This needs the setting
+record.git.
 
 Exit codes: 0 listed; 1 the log cannot be read; 2 usage.`,
 		Example: `  perlica changes
@@ -146,13 +148,16 @@ func (a *app) compare(ctx context.Context, view *origin.View, list []origin.Chan
 	return shown, nil
 }
 
-// blame returns a file as it is now. A missing file has no lines.
+// blame returns the states of the changes of a file. A missing file is empty. Folders, pipes, devices and large files
+// cannot be compared, so their changes have no states. The agent chose the path.
 func blame(ctx context.Context, view *origin.View, path string) (origin.File, error) {
-	content, err := os.ReadFile(path)
+	content, err := config.ReadRegular(path, maxFile)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return origin.File{Path: path}, nil // A folder, for example, cannot be compared.
+		return origin.File{Path: path}, nil
 	}
-	return view.Blame(ctx, []string{path}, string(content))
+	f, err := view.Blame(ctx, []string{path}, string(content))
+	f.Lines = nil // They need the memory of the whole content.
+	return f, err
 }
 
 // addDiffs reads the contents of the changes.
