@@ -158,7 +158,7 @@ func openReader(ctx context.Context, path string, immutable bool) (*Reader, erro
 	}
 	empty, err := identify(ctx, db)
 	if err == nil && empty {
-		err = emptyOrForeign(ctx, db)
+		err = fmt.Errorf("the file is empty: %w", disk.ErrNotExist)
 	}
 	if err != nil {
 		_ = db.Close() // the first error matters
@@ -171,19 +171,6 @@ func openReader(ctx context.Context, path string, immutable bool) (*Reader, erro
 func ReaderOf(path string) (Reader, error) {
 	db, err := sqlx.Open("sqlite", ReaderDSN(path, false))
 	return Reader{db: db, path: path, prunings: &prunings{}}, err
-}
-
-// emptyOrForeign returns the error for a file without the mark of a log: fs.ErrNotExist if the file is empty,
-// otherwise disk.ErrForeign.
-func emptyOrForeign(ctx context.Context, db *sqlx.DB) error {
-	var tables int
-	if err := db.GetContext(ctx, &tables, `SELECT count(*) FROM sqlite_schema`); err != nil {
-		return disk.Explain(err)
-	}
-	if tables == 0 {
-		return fmt.Errorf("the file is empty: %w", disk.ErrNotExist)
-	}
-	return disk.ErrForeign
 }
 
 // Close closes the file. For a Log, call the Log's own Close instead.

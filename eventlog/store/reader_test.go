@@ -2,8 +2,14 @@ package store_test
 
 import (
 	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
 	"path/filepath"
 	"testing"
+
+	"github.com/jmoiron/sqlx"
 
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
@@ -67,5 +73,38 @@ func TestChunksAreBounded(t *testing.T) {
 	}
 	if n, err := l.Count(t.Context(), event.Query{}); n != 12 || err != nil {
 		t.Errorf("%d events in all, %v", n, err)
+	}
+}
+
+// TestReaderOfANewLog opens readers while other goroutines make logs. A reader finds no log or the whole log. It never
+// takes a log that is being made for the file of another program.
+func TestReaderOfANewLog(t *testing.T) {
+	dir := t.TempDir()
+	for n := range 100 {
+		path := filepath.Join(dir, fmt.Sprint(n))
+		made := make(chan error, 1)
+		go func() {
+			db, err := sqlx.Open("sqlite", store.WriterDSN(path))
+			if err == nil {
+				err = errors.Join(store.Prepare(context.Background(), db), db.Close())
+			}
+			made <- err
+		}()
+		for {
+			r, err := store.OpenReader(t.Context(), path)
+			if err == nil {
+				if err := r.Close(); err != nil {
+					t.Error(err)
+				}
+				break
+			}
+			if !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("log %d: %v", n, err)
+				break
+			}
+		}
+		if err := <-made; err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -10,16 +10,17 @@ import (
 	"github.com/perlica/perlica/eventlog/disk"
 )
 
-// identify returns an error unless the file is empty or a log of this version.
+// identify returns an error unless the file is empty or a log of this version. One statement reads the mark and the
+// tables, because another process may be making both.
 func identify(ctx context.Context, db *sqlx.DB) (empty bool, err error) {
-	var app, version int
+	var app, version, tables int
 	err = db.QueryRowxContext(ctx, `
-		SELECT application_id, user_version
-		FROM pragma_application_id, pragma_user_version`).Scan(&app, &version)
+		SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema)
+		FROM pragma_application_id, pragma_user_version`).Scan(&app, &version, &tables)
 	switch {
 	case err != nil:
 		return false, disk.Explain(err)
-	case app == 0 && version == 0:
+	case app == 0 && version == 0 && tables == 0:
 		return true, nil
 	case app != ApplicationID:
 		return false, disk.ErrForeign
