@@ -119,8 +119,9 @@ func (a *accumulator) addQuestion(t provider.ToolCall) (announced, whole provide
 	defer a.mu.Unlock()
 	a.perms.Asked++
 	announced = a.toolCall(t.ID)
+	done := a.toolOf[t.ID] != nil && a.toolOf[t.ID].Status == string(acp.ToolCallStatusCompleted)
 	tool := a.mergeTool(t)
-	tool.wasAsked = true
+	tool.wasAsked, tool.late = true, tool.late || done
 	return announced, tool.call
 }
 

@@ -273,7 +273,7 @@ func covers(approved []policy.ToolCall, form policy.ToolCall, place shell.Place)
 		read := policy.ReadToolCall(a, place)
 		shown := append(slices.Clone(a.Diffs), read.Bodies...)
 		written := append(slices.Clone(form.Diffs), policy.ReadToolCall(form, place).Bodies...)
-		return policy.Differs([]policy.Request{read.Request}, form, place) == nil &&
+		return policy.Differs([]policy.Reading{read}, form, place) == nil &&
 			!slices.ContainsFunc(written, func(d policy.Diff) bool {
 				return !slices.ContainsFunc(shown, func(s policy.Diff) bool { return s.New == d.New && s.Path == d.Path })
 			})

@@ -25,6 +25,7 @@ type toolSeen struct {
 	fact.ToolSeen
 	call     provider.ToolCall
 	wasAsked bool
+	late     bool // true if the agent asked after it had reported the end of the call
 	refused  bool
 	declined bool              // true if a question about it was refused before a person or a rule could judge it
 	begun    bool              // true if the agent reported that it is running or completed
@@ -166,10 +167,12 @@ func (c *client) unasked(t toolSeen, place shell.Place) *message.Text {
 		return whyRefusedRan
 	case t.crowded:
 		return whyCrowded.With(maxForms)
+	case t.late:
+		return whyAskedLater
 	case t.wasAsked && len(t.approved) > 0:
-		var approved []policy.Request
+		var approved []policy.Reading
 		for _, a := range t.approved {
-			approved = append(approved, c.reading(a).Request)
+			approved = append(approved, c.reading(a))
 		}
 		for _, form := range t.ran {
 			if what := policy.Differs(approved, form, place); what != nil {

@@ -11,9 +11,16 @@ import (
 
 // Differs describes the first difference between a reported call and the approved requests, or returns nil. A field
 // that the reported call omits is not a difference. A shell around an approved command, as in sh -c, is not a
-// difference either.
-func Differs(approved []Request, reported ToolCall, at shell.Place) *message.Text {
-	got := ReadToolCall(reported, at).Request
+// difference either. Another content of a file is a difference, as Shows says.
+func Differs(readings []Reading, reported ToolCall, at shell.Place) *message.Text {
+	read := ReadToolCall(reported, at)
+	var approved []Request
+	var shown []Diff
+	for _, r := range readings {
+		approved = append(approved, r.Request)
+		shown = slices.Concat(shown, r.Diffs, r.Bodies)
+	}
+	got := read.Request
 	for _, c := range got.Commands {
 		if !slices.ContainsFunc(approved, func(r Request) bool { return r.Runs(c, at) }) {
 			return ranOther.With(c.String())
@@ -28,6 +35,9 @@ func Differs(approved []Request, reported ToolCall, at shell.Place) *message.Tex
 		if !slices.ContainsFunc(approved, func(r Request) bool { return hasField(r, f) }) {
 			return otherField.With(f.Name)
 		}
+	}
+	if !Shows(shown, slices.Concat(read.Diffs, read.Bodies), at) {
+		return otherContent
 	}
 	if acting(got.Kind) && !slices.ContainsFunc(approved, func(r Request) bool { return !milder(r.Kind, got.Kind) }) {
 		return otherKind.With(shell.KindText(got.Kind))

@@ -50,11 +50,58 @@ func TestDiffers(t *testing.T) {
 		{"execute", ls, ToolCall{RawInput: json.RawMessage(`{"command":"ls -la","sudo":true}`)}, false},
 	} {
 		asked := ReadToolCall(ToolCall{Kind: test.kind, Title: "ls -la", RawInput: json.RawMessage(test.asked)},
-			place).Request
-		why := Differs([]Request{asked}, test.reported, place)
+			place)
+		why := Differs([]Reading{asked}, test.reported, place)
 		if (why == nil) != test.same {
 			t.Errorf("%s, then %s %q %v: %q", test.asked, test.reported.RawInput, test.reported.Title,
 				test.reported.Locations, why)
+		}
+	}
+}
+
+// TestDiffersInContent checks that an approval counts only for the content that it showed. The reported diff may have
+// lines around the approved one, or may be a part of it.
+func TestDiffersInContent(t *testing.T) {
+	file := "one\ntwo\nthree\nfour\nfive\nsix\nseven\neight\nnine\nten\n"
+	changed := "ONE\ntwo\nthree\nfour\nfive\nsix\nseven\neight\nnine\nTEN\n"
+	for _, test := range []struct {
+		name     string
+		approved []Diff
+		made     Diff
+		same     bool
+	}{
+		{"the same", []Diff{{New: "harmless\n"}}, Diff{New: "harmless\n"}, true},
+		{"other ends of lines", []Diff{{Old: "a\n", New: "b\nc\n"}}, Diff{Old: "a", New: "b\r\nc"}, true},
+		{"lines around it", []Diff{{Old: "two", New: "2"}}, Diff{Old: "one\ntwo\nthree", New: "one\n2\nthree"}, true},
+		{"the rest of a line", []Diff{{Old: "b(", New: "c("}}, Diff{Old: "x\na = b()\n", New: "x\na = c()\n"}, true},
+		{"each place", []Diff{{Old: "x", New: "y"}}, Diff{Old: "x\nz\nx\n", New: "y\nz\ny\n"}, true},
+		{"two diffs as one", []Diff{{Old: "one", New: "1"}, {Old: "ten", New: "10"}},
+			Diff{Old: file, New: "1\ntwo\nthree\nfour\nfive\nsix\nseven\neight\nnine\n10\n"}, true},
+		{"the first hunk", []Diff{{Old: file, New: changed}}, Diff{Old: "zero\none\ntwo", New: "zero\nONE\ntwo"}, true},
+		{"the last hunk", []Diff{{Old: file, New: changed}}, Diff{Old: "ten\nmore", New: "TEN\nmore"}, true},
+		{"a hunk of a whole file", []Diff{{New: changed}}, Diff{Old: "one\ntwo", New: "ONE\ntwo"}, true},
+		{"a removed text", []Diff{{Old: "two\n", New: ""}}, Diff{Old: "one\ntwo\nthree", New: "one\nthree"}, true},
+		{"no content was shown", nil, Diff{New: "anything"}, true},
+
+		{"another text", []Diff{{New: "harmless\n"}}, Diff{New: "evil\n"}, false},
+		{"another text for an edit", []Diff{{Old: "old", New: "harmless"}}, Diff{Old: "old", New: "evil"}, false},
+		{"one more line", []Diff{{New: "harmless\n"}}, Diff{New: "harmless\nevil\n"}, false},
+		{"one more change", []Diff{{Old: "two", New: "2"}}, Diff{Old: "one\ntwo\nthree", New: "evil\n2\nthree"}, false},
+		{"another place", []Diff{{Old: "two", New: "2"}}, Diff{Old: "check()\n", New: "2"}, false},
+		{"an empty file", []Diff{{New: "harmless\n"}}, Diff{Old: "all\n", New: ""}, false},
+		{"another file", []Diff{{Path: "/w/proj/b", New: "text\n"}}, Diff{Path: "/w/proj/a", New: "text\n"}, false},
+	} {
+		for i := range test.approved {
+			if test.approved[i].Path == "" {
+				test.approved[i].Path = "/w/proj/a"
+			}
+		}
+		test.made.Path = "a"
+		locations := []string{"/w/proj/a"}
+		asked := ReadToolCall(ToolCall{Kind: "edit", Diffs: test.approved, Locations: locations}, place)
+		why := Differs([]Reading{asked}, ToolCall{Kind: "edit", Diffs: []Diff{test.made}, Locations: locations}, place)
+		if (why == nil) != test.same {
+			t.Errorf("%s: %v", test.name, why)
 		}
 	}
 }

@@ -46,6 +46,7 @@ var (
 	rememberYes  = message.New("policy.remember-yes", "yes, and remember: %s")
 	ranOther     = message.New("policy.ran-other", "it ran %s")
 	touchedOther = message.New("policy.touched-other", "it touched %s")
+	otherContent = message.New("policy.other-content", "it wrote another content")
 	otherField   = message.New("policy.other-field", "it got another value for %s")
 	otherKind    = message.New("policy.other-kind", "it was of the kind %s")
 )

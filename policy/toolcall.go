@@ -32,6 +32,8 @@ type Reading struct {
 	// Bodies are texts in the input that the call adds to a file or removes from it. They do not repeat the call's
 	// diffs.
 	Bodies []Diff
+	// Diffs are the diffs of the call.
+	Diffs []Diff
 }
 
 // ReadToolCall reads a tool call. Relative paths and commands start in the directory at.Dir.
@@ -50,7 +52,7 @@ func ReadToolCall(c ToolCall, at shell.Place) Reading {
 		Commands: r.commands, HasCommand: len(r.commands) > 0 || r.lost,
 		Paths: r.paths, Removes: r.removes, Changes: r.changes ||
 			len(c.Diffs) > 0, Fields: r.fields, Guesses: r.guesses, Place: at,
-	}, Bodies: r.bodies}
+	}, Bodies: r.bodies, Diffs: c.Diffs}
 }
 
 // reader collects the parts of a tool call.

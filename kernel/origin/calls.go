@@ -13,6 +13,8 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/policy"
+	"github.com/perlica/perlica/policy/shell"
 	"github.com/perlica/perlica/provider"
 	"github.com/perlica/perlica/provider/registry"
 )
@@ -24,6 +26,18 @@ type call struct {
 	begin    event.Seq // the first report
 	at       time.Time // of the report source.End
 	decision Decision
+	shown    []policy.Diff // the content of the newest request
+	approved []policy.Diff // the contents of the allowed requests
+}
+
+// diffsOf returns the diffs of a tool call.
+func diffsOf(t provider.ToolCall) (list []policy.Diff) {
+	for _, c := range t.Content {
+		if c.Type == "diff" {
+			list = append(list, policy.Diff{Path: c.Path, Old: c.OldText, New: c.NewText})
+		}
+	}
+	return list
 }
 
 // runReader collects the tool calls of one run.
@@ -122,9 +136,12 @@ func (r *runReader) addFrame(e event.Event) {
 	}
 	if p, ok := provider.ParsePermission(e.Payload); ok {
 		c := r.call(string(p.Tool.ID))
+		if c.Status == "completed" {
+			return // An answer cannot allow a change that was made before.
+		}
 		p.Tool.Status = "" // The status of a request says nothing about the tool.
 		c.add(e, p.Tool)
-		r.asked[p.ID] = c
+		r.asked[p.ID], c.shown = c, diffsOf(c.ToolCall)
 	}
 }
 
@@ -195,6 +212,9 @@ func (r *runReader) addReply(s fact.ReplySent, question event.InteractionID) {
 		return
 	}
 	delete(r.asked, s.RequestID)
+	if strings.HasPrefix(s.Kind, "allow") {
+		c.approved = append(c.approved, c.shown...)
+	}
 	switch {
 	case !strings.HasPrefix(s.Kind, "allow"):
 		if c.decision.Kind == unrecorded {
@@ -242,6 +262,9 @@ func (r *runReader) changes() (list []Change) {
 	waiting := slices.Collect(maps.Values(r.asked))
 	for _, c := range r.order {
 		done := c.Status == "completed"
+		if !policy.Shows(c.approved, diffsOf(c.ToolCall), shell.Place{Dir: r.dir}) && !c.decision.Unasked() {
+			c.decision = Decision{Kind: unasked, Why: "it wrote another content than the allowed one"}
+		}
 		if c.Status == "failed" || !done && (c.decision.Kind == refused || slices.Contains(waiting, c)) {
 			continue
 		}

@@ -32,6 +32,10 @@ const (
 // there by coincidence.
 const minPlace = 16
 
+// minBlock is the minimum number of letters and digits of a block that identifies a place without an unchanged line.
+// A single line that occurs elsewhere, too, is shorter.
+const minBlock = 3 * minPlace
+
 // newReplay returns the replay of a file with this content.
 func newReplay(content string) *replay {
 	r := &replay{ids: map[string]int{}}
@@ -97,8 +101,9 @@ func (r *replay) forget(lines []string) {
 }
 
 // stepUnsafely goes back over a change although its new content does not stand in the state. A line counts if it
-// stands in a block of lines that the content has in the same way. If "all" is false, the first line and the last line
-// may be parts of lines, so they do not count.
+// stands in a block of lines that the content has in the same way. If "all" is false, the block must also have a line
+// that the change leaves as it is, or at least minBlock letters. The first line and the last line may then be parts of
+// lines, so they do not count.
 func (r *replay) stepUnsafely(n int, all bool, before, after []string) {
 	m, places := match(before, after), r.blocks(all, after)
 	var old []line
@@ -112,8 +117,10 @@ func (r *replay) stepUnsafely(n int, all bool, before, after []string) {
 		for end < len(after) && places[end] == places[end-1]+1 {
 			end++
 		}
+		known := placeLetters(after[j:end]) >= minBlock ||
+			slices.ContainsFunc(m[j:end], func(i int) bool { return i >= 0 })
 		for k := j; k < end; k++ {
-			if m[k] == unmatched && (all || k > 0 && k < len(after)-1) {
+			if m[k] == unmatched && (all || known && k > 0 && k < len(after)-1) {
 				r.set(r.state[places[k]], n)
 			}
 		}

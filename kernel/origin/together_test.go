@@ -184,3 +184,42 @@ func TestUnaskedByTheRecord(t *testing.T) {
 		wantOrigins(t, log, text, want)
 	}
 }
+
+// TestApprovedContent checks that a yes counts only for the content of the request, and only if the request came before
+// the end of the tool call. A longer report of the same change keeps its approver.
+func TestApprovedContent(t *testing.T) {
+	const old, text, evil = "the old line\n", "harmless content of many letters\n", "evil content that nobody saw\n"
+	for _, test := range []struct{ made, before, want string }{
+		{text, "", "r person bob"},
+		{evil, "", "r unasked it wrote another content than the allowed one"},
+		{text + evil, "", "r unasked it wrote another content than the allowed one"},
+		{evil, "completed", "r unknown"},
+		{text, "in_progress", "r person bob"},
+	} {
+		log := newLog(t)
+		s := newScene("r", "claude")
+		if test.before != "" {
+			s.edit("a", old, test.made, test.before)
+		}
+		s.ask("1", "a", "Edit", diffOf(old, text))
+		s.answer("1", "allow_once")
+		s.edit("a", "before\n"+old, "before\n"+test.made, "completed")
+		s.record(t, log)
+		got := origins(t, log, "before\n"+test.made)
+		if got[len(got)-1] != test.want {
+			t.Errorf("%+v: %q", test, got)
+		}
+	}
+}
+
+// TestEqualLineOfAPerson checks that a person's line has no run if an agent inserted an equal line at another place and
+// the person removed that one.
+func TestEqualLineOfAPerson(t *testing.T) {
+	const place, line = "// place A marker line here\n", "\tresult := computeSomethingLong()\n"
+	log := newLog(t)
+	s := newScene("r", "claude")
+	s.edit("t", place, place+line, "completed")
+	s.record(t, log)
+	wantOrigins(t, log, "package a\n"+place+"\nfunc b() {\n"+line+"\treturn result\n",
+		"unknown", "unknown", "unknown", "unknown", "unknown", "unknown")
+}
