@@ -140,6 +140,32 @@ func TestRefusedBeforeAnybodyWasAsked(t *testing.T) {
 	}
 }
 
+// TestOtherContentThanAllowed checks that a tool call is reported if it writes a content that its question did not
+// show, and if it ran before its question.
+func TestOtherContentThanAllowed(t *testing.T) {
+	const ask = `@request session/request_permission {"sessionId":"$session","toolCall":{"toolCallId":"a",` +
+		`"kind":"edit","title":"Write","content":[{"type":"diff","path":"a.txt","oldText":null,"newText":"harmless"}]},` +
+		`"options":[{"optionId":"yes","name":"Yes","kind":"allow_once"}]} rpcid=7` + "\n"
+	wrote := func(text string) string { return `@tool edit "Write" id=a path=a.txt new=` + text + "\n" }
+	for text, want := range map[string]string{
+		ask + wrote("harmless"): "",
+		ask + wrote("evil"):     "it differs from the call that was allowed: it wrote another content",
+		wrote("harmless") + ask: "it ran before its question",
+	} {
+		r := openRunner(t)
+		c := converse(t, r, "", "", "")
+		res, err := c.Run(t.Context(), Turn{Input: Input{Text: text, Source: "test"}, Permissions: policy.ModeAllow})
+		closeConversation(t, c)
+		why := ""
+		for _, u := range res.Unasked {
+			why += u.Why
+		}
+		if err != nil || why != want || res.Permissions.Allowed != 1 {
+			t.Errorf("%s: %q, %+v, %v; want %q", text, why, res.Permissions, err, want)
+		}
+	}
+}
+
 // TestOwnChangesOfTheMode checks that a change of the mode by the agent is reported, also between two turns. A change
 // that a person chose or allowed must not be reported.
 func TestOwnChangesOfTheMode(t *testing.T) {
