@@ -8,7 +8,7 @@ import datetime, hashlib, json, os, re, sys
 from base64 import b64decode, b64encode
 
 # SHELL is the SHA-256 of the unchanging parts of the file: its head, its table of words and its script.
-SHELL = "0a4c814a0c982375f7b95478b70892338b4e2cc64bfdb97bdc0ae329943bc749"
+SHELL = "8be69881e0ecca189162dc23cef6ee21eb0d435b32875c9091df23736ad0cefc"
 P, ORDER, D = 2**255 - 19, 2**252 + 27742317777372353535851937790883648493, -121665 * pow(121666, -1, 2**255 - 19)
 
 def plus(a, b):  # points of Ed25519 (RFC 8032) are X, Y, Z, XY/Z
@@ -82,8 +82,17 @@ def values(p, path):
         found = [w for v in found for w in (v if isinstance(v, list) else [v])]
     return found
 def member(v, name): return scalar(v.get(name)) if isinstance(v, dict) else ""
+def pruned_by(e, events, words):  # the number of an event in the file that records the removal of the payload of e
+    if e["why"] == "pruned" and e["type"] not in words["kept"]:
+        for r in events:
+            if r["type"] == "log.pruned" and r["class"] == "fact" and r["p"] and r["seq"] > e["seq"]:
+                until = r["p"].get("until")
+                if isinstance(until, float) and until >= e["seq"] and all(r["p"].get(k) in (None, "", e[k]) for k in ("session", "run", "class")):
+                    return r["seq"]
+    return 0
 def render(events, size, root, origin, key, words):
     text, types = words["text"], words["types"]
+    for e in events: e["by"] = pruned_by(e, events, words)
     def fill(name, *args):
         head, *rest = text[name].split("{}")
         return head + "".join(str(a) + r for a, r in zip(args, rest))
@@ -91,7 +100,7 @@ def render(events, size, root, origin, key, words):
     def time(e): return e["ts"] if len(e["ts"]) < 10 or e["ts"][0] == "-" else str(datetime.datetime(1970, 1, 1) + datetime.timedelta(seconds=int(e["ts"][:-9]))) + " UTC"
     def pairs(list): return "<dl>\n" + "".join(f"<dt>{esc(a)}</dt><dd>{esc(b)}</dd>\n" for a, b in list) + "</dl>\n"
     def section(name, body): return "<section>\n" + tag("h2", text[name]) + body + "</section>\n"
-    def gone(e): return fill("gone", text[e["why"]], e["len"], e["sha"].hex())
+    def gone(e): return fill("gonePruned" if e["by"] else "gone", e["by"] or text["why." + e["why"]], e["len"], e["sha"].hex())
     def lines(e):
         found = []
         for label, path, *parts in types[e["type"]][1:]:
@@ -139,13 +148,19 @@ def render(events, size, root, origin, key, words):
     twice = [i for i in inputs if len(calls[i]) > 1 or calls[i][0] > 1]
     total = sum(sum(made) for made in calls.values()) + len(open)
     if twice: body = tag("p", fill("twice", ", ".join(twice)))
-    else: body = tag("p", fill("once" if whole else "oncePart", count(len(inputs), "input"), count(total, "call")))
+    elif missing := sum(e["why"] != "" for e in of("llm.single_call.enforced")): body = tag("p", fill("onceOpen", count(missing, "run")))
+    else: body = tag("p", fill("once" if n == size else "oncePart", count(len(inputs), "input"), count(total, "call")))
     if open: body += tag("p", fill("open", len(open)))
-    if n and events[0]["seq"] > 1: body += tag("p", text["before"])
-    left = [(fill("left", text["why." + w]), k) for w in ("masked", "pruned", "large", "unread") if (k := sum(e["why"] == w for e in events))]
+    if n and events[0]["seq"] > 1: body += tag("p", fill("before", count(events[0]["seq"] - 1, "earlier")))
+    if n and events[-1]["seq"] < size: body += tag("p", fill("after", count(size - events[-1]["seq"], "later")))
+    absent = [e for e in events if e["why"]]
+    if absent: body += tag("p", fill("absent", count(len(absent), "payload")))
+    left = [(fill("left", text["why." + w]), k) for w in ("masked", "pruned", "large", "unread") if (k := sum(e["why"] == w and not e["by"] for e in events))]
+    left += [(text["leftPruned"], k) for k in [sum(e["by"] > 0 for e in events)] if k]
     money = [(text["cost"], decimal(a) + " " + unit) for unit, a in costs.items()]
     page += section("short", body + pairs([(label, str(len(of(*names)))) for label, names in words["counts"]] + [(a, str(k)) for a, k in left] + money)
-        + (tag("p", text["costBefore"]) if money and events[0]["seq"] > 1 else ""))
+        + (tag("p", text["costBefore"]) if money and events[0]["seq"] > 1 else "")
+        + (tag("p", fill("costLeft", count(k, "answer"))) if (k := sum(e["why"] != "" for e in of("llm.responded"))) else ""))
 
     said = [[item(e), *([item(r) for r in of("run.resolved") if r["run"] == e["run"]] or [tag("li", text["noStatement"])])] for e in of("llm.outcome_unknown")]
     page += section("unknown", items([i for list in said for i in list], "noUnknown"))
@@ -170,7 +185,7 @@ def render(events, size, root, origin, key, words):
     page += section("runs", body or tag("p", text["noRuns"]))
     return page + (section("other", tag("h3", text["others"]) + "".join(map(block, other))) if other else "")
 
-def check(file, key):  # of the bytes of a file; returns the name of the log and the number of its events
+def check(file, key):  # of the bytes of a file; returns the name of the log, the events in the file, and the size of the log
     pre, rest = file.decode().split('<main id="main">\n', 1)
     body, rest = rest.split("</main>", 1)
     mid, rest = rest.split('id="data">', 1)
@@ -193,12 +208,14 @@ def check(file, key):  # of the bytes of a file; returns the name of the log and
     need(len(public) == 33 and public[0] == 1 and sha(name.encode(), b"\n", public)[:4].hex() == ident, "KEY is no verifier key of a log")
     need(name == note[2] == note[5] and len(sig) == 68 and sig[:4].hex() == ident, "another key signed it")
     need(signed(public[1:], note[1].encode(), sig[4:]), "the signature is false")
-    return name, len(events)
+    return name, events, size
 
 def main(path, key):
-    try: name, n = check(open(path, "rb").read(), key)
+    try: name, events, size = check(open(path, "rb").read(), key)
     except Exception as err: sys.exit(f"NOT VERIFIED: {err or type(err).__name__}")
-    print(f"VERIFIED: {n} events of the log {name}, and each visible word")
+    print(f"VERIFIED: {len(events)} of the {size} events of the log {name}, and each visible word that follows from them")
+    absent = [e for e in events if e["why"]]
+    if absent: print(f"Payloads that are not in this file: {len(absent)}. Without a verified reason: {sum(not e['by'] for e in absent)}.")
 
 if __name__ == "__main__":
     if len(sys.argv) != 3: print(__doc__.splitlines()[0], file=sys.stderr); sys.exit(2)

@@ -356,6 +356,7 @@ func chineseMessages() map[message.Code]string {
 		"report.title-forgotten":        "不再记住",
 		"report.title-new-session":      "新会话",
 		"report.title-chosen":           "已选择",
+		"report.no-events":              "日志在这段时间内没有事件",
 		"report.nothing-signed":         "没有已签名的检查点涵盖报告中的事件",
 		"report.title-flow":             "流程开始",
 		"report.title-step":             "流程的一个步骤",

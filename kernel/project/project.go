@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/eventlog/redact"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/eventlog/trail"
@@ -199,6 +200,15 @@ func (p *Project) options() (kernel.Options, error) {
 		Own:      p.OwnFolders(),
 		Redactor: redactor, RedactLog: p.Config.RedactBeforeHash, Known: p.KnownLogs(),
 	}, err
+}
+
+// VerifierKeys returns the user's verifier keys for a log.
+func (p *Project) VerifierKeys(origin string) ([]string, error) {
+	keys, err := evidence.ReadKeys(p.Dirs.KeyDir())
+	if err != nil {
+		return nil, err
+	}
+	return keys.VerifierKeys(origin), nil
 }
 
 // budgetDir returns the folder of the amounts that budgets have used.

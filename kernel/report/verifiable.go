@@ -27,7 +27,7 @@ type VerifiableOptions struct {
 	// Mask reports whether a payload must be left out. Nil means that no payload is left out.
 	Mask func(payload []byte) bool
 	// Keys returns the verifier keys that the writer knows for a log.
-	Keys func(origin string) []string
+	Keys func(origin string) ([]string, error)
 }
 
 // VerifiableSummary counts the parts of a file of WriteVerifiable.
@@ -37,6 +37,9 @@ type VerifiableSummary struct {
 	// Newer is the number of newer events on the log, which no signed checkpoint covers.
 	Newer int64
 }
+
+// ErrNoEvents says that the log has no selected event.
+var ErrNoEvents = message.New("report.no-events", "the log has no event in this period")
 
 // ErrNothingSigned says that no signed checkpoint covers the selected events.
 var ErrNothingSigned = message.New("report.nothing-signed", "no signed checkpoint covers the events of the report")
@@ -52,7 +55,8 @@ const maxDepth = 50
 // and docs/check-report.py check both without Perlica.
 //
 // The file covers events up to the newest signed checkpoint. If there is no such checkpoint, the error wraps
-// ErrNothingSigned. If the log differs from its hashes, the error wraps [disk.ErrCorrupt].
+// ErrNothingSigned. If the log has no selected event, the error wraps ErrNoEvents. If the log differs from its hashes,
+// the error wraps [disk.ErrCorrupt].
 func WriteVerifiable(ctx context.Context, w io.Writer, log *store.Reader, q event.Query,
 	opt VerifiableOptions) (VerifiableSummary, error) {
 	v := verifiable{log: log, opt: opt, words: readWords(), stems: map[stem]int{}}
@@ -92,7 +96,11 @@ func shell() (head, middle, tail string) {
 		sum := sha256.Sum256([]byte(text))
 		return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
 	}
-	script := "\n" + shellScript
+	// The script compares the page around it with the page that a browser makes of the source without the changing parts.
+	_, around, _ := strings.Cut(strings.NewReplacer("\nBODY", "", "DATA", "", "SCRIPTTEXT", "", " 'SCRIPT'", "",
+		"STYLE", hash(shellCSS), "CSS", shellCSS, "TABLE", shellWords).Replace(shellHTML), "<!doctype html>\n")
+	sum := sha256.Sum256([]byte(around + "html,HTML"))
+	script := "\n" + strings.Replace(shellScript, "AROUND", fmt.Sprintf("%x", sum), 1)
 	page := strings.NewReplacer("SCRIPTTEXT", script, "SCRIPT", hash(script), "STYLE", hash(shellCSS), "CSS", shellCSS,
 		"TABLE", shellWords).Replace(shellHTML)
 	head, rest, _ := strings.Cut(page, "BODY</main>")
@@ -103,6 +111,7 @@ func shell() (head, middle, tail string) {
 // wordTable is the table of words in the file. The verifiers read the same table.
 type wordTable struct {
 	Types  map[event.Type]wordsOfType `json:"types"`
+	Kept   []event.Type               `json:"kept"` // the types whose payloads no pruning removes
 	Counts []wordsOfCount             `json:"counts"`
 	Text   map[string]string          `json:"text"`
 }
@@ -189,6 +198,8 @@ type shownEvent struct {
 	event.Event
 	value any    // the payload as decoded JSON; nil if the payload is not shown
 	why   string // the reason why the payload of a shown type was left out
+	// prunedBy is the number of a shown event that records the removal of the payload, or 0.
+	prunedBy event.Seq
 }
 
 func (v *verifiable) read(ctx context.Context, q event.Query) error {
@@ -201,7 +212,7 @@ func (v *verifiable) read(ctx context.Context, q event.Query) error {
 		return err
 	}
 	if !ok {
-		return ErrNothingSigned
+		return v.nothing(ctx, q)
 	}
 	if err := v.log.IsOwn(ctx, v.head); err != nil {
 		return fmt.Errorf("%w: %w", disk.ErrCorrupt, err)
@@ -210,8 +221,11 @@ func (v *verifiable) read(ctx context.Context, q event.Query) error {
 	if v.data.Note, v.data.Key, err = v.signature(); err != nil {
 		return err
 	}
-	q.Until = event.Seq(v.head.Size)
-	for e, err := range v.log.Events(ctx, q) {
+	signed := q
+	if last := event.Seq(v.head.Size); q.Until == 0 || q.Until > last {
+		signed.Until = last
+	}
+	for e, err := range v.log.Events(ctx, signed) {
 		if err != nil {
 			return err
 		}
@@ -223,7 +237,7 @@ func (v *verifiable) read(ctx context.Context, q event.Query) error {
 		}
 	}
 	if len(v.events) == 0 {
-		return ErrNothingSigned
+		return v.nothing(ctx, q)
 	}
 	if err := v.addAbsent(ctx, v.head.Size); err != nil {
 		return err
@@ -234,11 +248,23 @@ func (v *verifiable) read(ctx context.Context, q event.Query) error {
 	return nil
 }
 
+// nothing returns the error for a report without events.
+func (v *verifiable) nothing(ctx context.Context, q event.Query) error {
+	for _, err := range v.log.Events(ctx, q) {
+		return cmp.Or(err, error(ErrNothingSigned))
+	}
+	return ErrNoEvents
+}
+
 // signature returns the newest checkpoint with one signature of the log, and the verifier key of that signature. The
 // key is "" if the writer does not know it. Other signatures are left out, because a reader with one key cannot check
 // them.
 func (v *verifiable) signature() (text, key string, err error) {
-	key = v.head.SignedBy(v.opt.Keys(v.head.Origin))
+	known, err := v.opt.Keys(v.head.Origin)
+	if err != nil {
+		return "", "", err
+	}
+	key = v.head.SignedBy(known)
 	want := "\u2014 " + v.head.Origin + " "
 	body, lines, _ := strings.Cut(v.head.Note, "\n\n")
 	for line := range strings.Lines(lines) {

@@ -18,7 +18,7 @@ func BenchmarkWriteVerifiable(b *testing.B) {
 	}
 	for b.Loop() {
 		if _, err := WriteVerifiable(b.Context(), io.Discard, &l.Reader, event.Query{},
-			VerifiableOptions{Keys: l.keys.VerifierKeys}); err != nil {
+			VerifiableOptions{Keys: l.verifierKeys}); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -129,12 +129,20 @@ func TestVerifiableInABrowser(t *testing.T) {
 			"All is well."},
 		"hidden sentence": {changed("<h4>Outcome unknown</h4>", "<h4 hidden>Outcome unknown</h4>"), "", "bad",
 			"Outcome unknown"},
-		"other title":   {changed("<h1>Report of", "<h1>Audited report of"), "", "bad", ""},
-		"other header":  {changed(`"llm.outcome_unknown","fact"`, `"llm.provider_error","fact"`), "", "bad", "root"},
-		"no Ed25519":    {file, noEd25519, "open", ""},
-		"no WebCrypto":  {file, `Object.defineProperty(crypto, "subtle", {value: undefined})`, "open", ""},
-		"other key":     {bytes.ReplaceAll(file, []byte(l.key(t)), []byte(otherKey)), "", "bad", ""},
-		"no key at all": {l.reportWithoutKey(t), "", "open", ""},
+		"other title":           {changed("<h1>Report of", "<h1>Audited report of"), "", "bad", ""},
+		"other style":           {changed("</style>", "#e3{display:none}</style>"), "", "bad", ""},
+		"other words":           {changed(`"Unknown outcomes",[`, `"Outcomes",[`), "", "bad", ""},
+		"text in the body":      {changed("</main>", "</main>Audited."), "", "bad", ""},
+		"element in the header": {changed("<form", "<p>Audited.</p><form"), "", "bad", ""},
+		"element in the form":   {changed("<label", "<b>Audited.</b><label"), "", "bad", ""},
+		"attribute of the body": {changed("<body>", `<body title="Audited">`), "", "bad", ""},
+		"text at the end":       {slices.Concat(file, []byte("Audited.")), "", "bad", ""},
+		"comment at the start":  {changed("<html", "<!-- Audited. --><html"), "", "bad", ""},
+		"other header":          {changed(`"llm.outcome_unknown","fact"`, `"llm.provider_error","fact"`), "", "bad", "root"},
+		"no Ed25519":            {file, noEd25519, "open", ""},
+		"no WebCrypto":          {file, `Object.defineProperty(crypto, "subtle", {value: undefined})`, "open", ""},
+		"other key":             {bytes.ReplaceAll(file, []byte(l.key(t)), []byte(otherKey)), "", "bad", ""},
+		"no key at all":         {l.reportWithoutKey(t), "", "open", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := reader{t, r.ctx}
@@ -147,10 +155,24 @@ func TestVerifiableInABrowser(t *testing.T) {
 			if n := js[int](r, `document.querySelectorAll(".good").length`); (n > 0) != (verdict == "good") {
 				t.Errorf("the verdict is %s, and %d places are green", verdict, n)
 			}
+			if text := js[string](r, `document.getElementById("verdict").innerText`); name == "as written" &&
+				!strings.Contains(text, "Payloads that are not in this file: 2. Without a verified reason: 2.") {
+				t.Errorf("the verdict does not count the payloads: %s", text)
+			}
 			if n := js[int](r, `performance.getEntriesByType("resource").length`); n > 0 {
 				t.Errorf("the page loaded %d files", n)
 			}
 		})
+	}
+}
+
+// TestVerifiableShadow checks that a shadow root does not hide a verified sentence, because no comparison sees it.
+func TestVerifiableShadow(t *testing.T) {
+	file := newSignedLog(t, auditEvents()...).report(t, event.Query{})
+	r, _ := newReader(t).open(bytes.Replace(file, []byte("<section>\n"),
+		[]byte(`<section><template shadowrootmode="closed">Audited.</template>`+"\n"), 1), "")
+	if js[int](r, `document.querySelector("main dd").getClientRects().length`) == 0 {
+		t.Error("the shadow root hides a sentence")
 	}
 }
 
@@ -159,7 +181,7 @@ func (s signedLog) reportWithoutKey(t *testing.T) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	if _, err := WriteVerifiable(t.Context(), &b, &s.Reader, event.Query{},
-		VerifiableOptions{Keys: func(string) []string { return nil }}); err != nil {
+		VerifiableOptions{Keys: func(string) ([]string, error) { return nil, nil }}); err != nil {
 		t.Fatal(err)
 	}
 	return b.Bytes()
@@ -169,6 +191,9 @@ func (s signedLog) reportWithoutKey(t *testing.T) []byte {
 func TestVerifiableTypedKey(t *testing.T) {
 	l := newSignedLog(t, auditEvents()...)
 	r, _ := newReader(t).open(l.reportWithoutKey(t), "")
+	if got := js[string](r, `keyParts("log+12345678+Aa+ox274c7Q+QW").join()`); got != "log,12345678,Aa+ox274c7Q+QW" {
+		t.Errorf("a key with the sign + in its last part has the parts %s", got)
+	}
 	for key, want := range map[string]string{l.key(t): "good", newSignedLog(t, failedEvents()...).key(t): "bad",
 		"x": "bad", strings.Replace(l.key(t), "+", "+0", 1): "bad"} {
 		quoted, _ := json.Marshal(key)

@@ -28,6 +28,7 @@ type verifiablePage struct {
 type pair struct{ label, text string }
 
 func (p *verifiablePage) render() string {
+	p.findPrunings()
 	p.section("record", p.pairs(p.about()))
 	p.section("short", p.short())
 	p.section("unknown", p.items(p.unknown(), "noUnknown"))
@@ -35,6 +36,46 @@ func (p *verifiablePage) render() string {
 	p.section("rules", p.items(p.rules(), "noRules"))
 	p.runs()
 	return p.out.String()
+}
+
+// findPrunings sets prunedBy of the events. The reason of a left out payload is signed by nothing, but a pruning in the
+// file is.
+func (p *verifiablePage) findPrunings() {
+	prunings := slices.DeleteFunc(p.of(event.LogPruned), func(r shownEvent) bool {
+		return r.Class != event.Fact || r.value == nil
+	})
+	for i, e := range p.events {
+		if e.why != event.Pruned || slices.Contains(p.words.Kept, e.Type) {
+			continue
+		}
+		for _, r := range prunings {
+			if e.Seq < r.Seq && covers(r.value.(map[string]any), e) {
+				p.events[i].prunedBy = r.Seq
+				break
+			}
+		}
+	}
+}
+
+// covers reports whether the payload of a pruning covers an event, as [event.Pruning.Covers] does.
+func covers(pruning map[string]any, e shownEvent) bool {
+	matches := func(name, of string) bool {
+		v := pruning[name]
+		return v == nil || v == "" || v == of
+	}
+	until, ok := pruning["until"].(float64)
+	return ok && until >= float64(e.Seq) && matches("session", string(e.Session)) && matches("run", string(e.Run)) &&
+		matches("class", string(e.Class))
+}
+
+// absent counts the left out payloads of the types, or of all types.
+func (p *verifiablePage) absent(types ...event.Type) (n int) {
+	for _, e := range p.events {
+		if e.why != "" && (len(types) == 0 || slices.Contains(types, e.Type)) {
+			n++
+		}
+	}
+	return n
 }
 
 // fill puts texts in the places of a sentence of the table.
@@ -114,41 +155,63 @@ func (p *verifiablePage) short() string {
 		}
 	}
 	once := "oncePart"
-	if p.whole() {
+	if len(p.events) == int(p.head.Size) {
 		once = "once"
 	}
 	if len(twice) > 0 {
 		b.WriteString(element("p", p.fill("twice", strings.Join(twice, ", "))))
+	} else if n := p.absent(event.CallEnforced); n > 0 {
+		b.WriteString(element("p", p.fill("onceOpen", p.count(n, "run"))))
 	} else {
 		b.WriteString(element("p", p.fill(once, p.count(len(calls), "input"), p.count(total, "call"))))
 	}
 	if len(open) > 0 {
 		b.WriteString(element("p", p.fill("open", len(open))))
 	}
-	if p.events[0].Seq > 1 {
-		b.WriteString(element("p", p.words.Text["before"]))
+	if n := int(p.events[0].Seq) - 1; n > 0 {
+		b.WriteString(element("p", p.fill("before", p.count(n, "earlier"))))
+	}
+	if n := int(p.head.Size) - int(p.events[len(p.events)-1].Seq); n > 0 {
+		b.WriteString(element("p", p.fill("after", p.count(n, "later"))))
+	}
+	if n := p.absent(); n > 0 {
+		b.WriteString(element("p", p.fill("absent", p.count(n, "payload"))))
 	}
 	var list []pair
 	for _, c := range p.words.Counts {
 		list = append(list, pair{c.label, strconv.Itoa(len(p.of(c.types...)))})
 	}
-	for _, why := range []string{event.Masked, event.Pruned, "large", "unread"} {
-		n := 0
-		for _, e := range p.events {
-			if e.why == why {
-				n++
-			}
-		}
-		if n > 0 {
-			list = append(list, pair{p.fill("left", p.words.Text["why."+why]), strconv.Itoa(n)})
-		}
-	}
+	list = append(list, p.leftOut()...)
 	costs := p.costs()
 	b.WriteString(p.pairs(append(list, costs...)))
 	if len(costs) > 0 && p.events[0].Seq > 1 {
 		b.WriteString(element("p", p.words.Text["costBefore"]))
 	}
+	if n := p.absent(event.Responded); n > 0 {
+		b.WriteString(element("p", p.fill("costLeft", p.count(n, "answer"))))
+	}
 	return b.String()
+}
+
+// leftOut counts the left out payloads by their reasons.
+func (p *verifiablePage) leftOut() (list []pair) {
+	left, pruned := map[string]int{}, 0
+	for _, e := range p.events {
+		if e.prunedBy > 0 {
+			pruned++
+		} else {
+			left[e.why]++
+		}
+	}
+	for _, why := range []string{event.Masked, event.Pruned, "large", "unread"} {
+		if left[why] > 0 {
+			list = append(list, pair{p.fill("left", p.words.Text["why."+why]), strconv.Itoa(left[why])})
+		}
+	}
+	if pruned > 0 {
+		list = append(list, pair{p.words.Text["leftPruned"], strconv.Itoa(pruned)})
+	}
+	return list
 }
 
 // called has the numbers of calls for each intent of an input.
@@ -378,7 +441,11 @@ func (l wordsOfLine) join(v any) string {
 
 // gone describes a payload that was left out.
 func (p *verifiablePage) gone(e shownEvent) string {
-	return p.fill("gone", p.words.Text[e.why], e.PayloadLen, fmt.Sprintf("%x", e.PayloadSHA256))
+	hash := fmt.Sprintf("%x", e.PayloadSHA256)
+	if e.prunedBy > 0 {
+		return p.fill("gonePruned", e.prunedBy, e.PayloadLen, hash)
+	}
+	return p.fill("gone", p.words.Text["why."+e.why], e.PayloadLen, hash)
 }
 
 func (p *verifiablePage) block(e shownEvent) string {

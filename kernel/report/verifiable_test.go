@@ -79,11 +79,15 @@ func (s signedLog) key(t testing.TB) string {
 	return s.keys.VerifierKeys(origin)[0]
 }
 
+func (s signedLog) verifierKeys(origin string) ([]string, error) {
+	return s.keys.VerifierKeys(origin), nil
+}
+
 // report writes a report of the log. It leaves out payloads with the word SECRET.
 func (s signedLog) report(t testing.TB, q event.Query) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	_, err := WriteVerifiable(t.Context(), &b, &s.Reader, q, VerifiableOptions{Keys: s.keys.VerifierKeys,
+	_, err := WriteVerifiable(t.Context(), &b, &s.Reader, q, VerifiableOptions{Keys: s.verifierKeys,
 		Mask: func(payload []byte) bool { return bytes.Contains(payload, []byte("SECRET")) }})
 	if err != nil {
 		t.Fatal(err)
@@ -201,7 +205,8 @@ func TestVerifiableReport(t *testing.T) {
 	text := page(t, file)
 	for _, want := range []string{
 		"<p>No input was sent twice: 2 inputs, 2 calls.</p>", "<p>Calls without an end in this report: 1.</p>",
-		"<dt>Questions to persons</dt><dd>3</dd>", "<dt>Payloads left out: may have a secret</dt><dd>2</dd>",
+		"<dt>Questions to persons</dt><dd>3</dd>",
+		"<dt>Payloads left out, reason not verified: may have a secret</dt><dd>2</dd>",
 		"<dt>Cost, as agents reported it</dt><dd>0.012500 USD</dd>",
 		"Outcome unknown: agent: codex; error: it is gone; known: the prompt may have left",
 		"Statement of a person: by: erin; the prompt was sent: no; note: nothing was deployed",
@@ -210,7 +215,7 @@ func TestVerifiableReport(t *testing.T) {
 		"a.go\nbefore:\none\ntwo\n\nafter:",
 		"<dt>rule of this run</dt><dd>deny: git push</dd>", "<dt>rows seen</dt><dd>4</dd>",
 		"<dt>field</dt><dd>env.PATH: /bin</dd>",
-		"<p>This report leaves the payload out, because it may have a secret. It has ",
+		"<p>The payload is left out of this file; the reason is not verified: may have a secret. It has ",
 		"<dt>text</dt><dd>All 删除 done</dd>",
 	} {
 		if !strings.Contains(text, want) {
@@ -234,6 +239,78 @@ func TestVerifiableReport(t *testing.T) {
 	}
 }
 
+// TestVerifiableCut checks that a report without the events at an end of the log says so and claims less. A person who
+// cuts the file gets the same sentences, because the verifiers write them again.
+func TestVerifiableCut(t *testing.T) {
+	l := newSignedLog(t, auditEvents()...)
+	n := event.Seq(len(auditEvents()))
+	for want, q := range map[string]event.Query{
+		"Not in this report: 2 later events, which the checkpoint covers.": {Until: n - 2},
+		"Not in this report: 1 later event, which the checkpoint covers.":  {Until: n - 1},
+		"Not in this report: 3 earlier events.":                            {After: 3},
+	} {
+		file := l.report(t, q)
+		if text := page(t, file); !strings.Contains(text, want) || strings.Contains(text, "<p>No input was sent twice") {
+			t.Errorf("the report does not say %q, or says too much", want)
+		}
+		verifyReport(t, file, l.key(t))
+	}
+}
+
+// TestVerifiableLeftOut checks that nothing vouches for the reason of a left out payload except a pruning in the file,
+// and that a report without a number of calls does not say that no input was sent twice.
+func TestVerifiableLeftOut(t *testing.T) {
+	r := event.Refs{Session: "s", Run: "r", Input: "the-input"}
+	l := newSignedLog(t, event.NewFact(event.Requested, "perlica", r, fact.Requested{}),
+		event.NewFact(event.Responded, "agent", r, fact.Responded{Text: "Done"}),
+		event.NewFact(event.CallEnforced, "perlica", r, fact.Enforced{Calls: 2}))
+	const notVerified = "the reason is not verified: "
+	var b bytes.Buffer
+	if _, err := WriteVerifiable(t.Context(), &b, &l.Reader, event.Query{}, VerifiableOptions{Keys: l.verifierKeys,
+		Mask: func(payload []byte) bool { return bytes.Contains(payload, []byte(`"calls"`)) }}); err != nil {
+		t.Fatal(err)
+	}
+	text := page(t, b.Bytes())
+	for _, want := range []string{"It is not known whether an input was sent twice", notVerified + "may have a secret",
+		"Not in this file: 1 payload of the events that it shows."} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the report does not say %q: %s", want, text)
+		}
+	}
+	if out := python(t, b.Bytes(), l.key(t), "m.main(sys.argv[2], key)"); !strings.Contains(out,
+		"VERIFIED: 3 of the 3 events") || !strings.Contains(out, "not in this file: 1. Without a verified reason: 1.") {
+		t.Errorf("the verdict is %q", out)
+	}
+	if _, err := l.Prune(t.Context(), event.Pruning{Until: 1, By: "erin"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Checkpoint(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	file := l.report(t, event.Query{})
+	if text := page(t, file); !strings.Contains(text, "Event 4 records its removal from the log.") ||
+		strings.Contains(text, notVerified) {
+		t.Errorf("the report does not name the pruning: %s", text)
+	}
+	verifyReport(t, file, l.key(t))
+	// No pruning covers event 3, whose payload a forger left out. Event 4 is a pruning, and no pruning removes it.
+	if out := python(t, file, l.key(t), `
+text = file.decode()
+words = m.json.loads(text.split('id="table">')[1].split("</script>")[0])
+data = m.json.loads(text.split('id="data">')[1].split("</script>")[0])
+for row in data["events"][2:4]: row[5] = "pruned"
+events, size, root = m.read(data, words)
+print(m.render(events, size, root, "o", "", words).count("reason is not verified: removed from the log"))
+print([m.pruned_by(dict(seq=1, why="pruned", type="x", session="s", run="r", **{"class": "fact"}), [dict(
+    seq=by, type="log.pruned", p=p, **{"class": kind})], words) for by, p, kind in [(3, {"until": 1.0}, "fact"),
+    (3, {"until": 1.0, "session": "s", "run": "r", "class": "fact"}, "fact"), (3, {"until": 1.0, "run": "q"}, "fact"),
+    (3, {"until": 1.0, "session": "q"}, "fact"), (3, {"until": 1.0, "class": "frame"}, "fact"), (3, {}, "fact"),
+    (3, {"until": 0.5}, "fact"), (3, {"until": 1.0}, "frame"), (3, None, "fact"), (1, {"until": 1.0}, "fact")]])
+`); out != "6\n[3, 3, 0, 0, 0, 0, 0, 0, 0, 0]" {
+		t.Errorf("the script of Python says: %s", out)
+	}
+}
+
 // TestVerifiableTwice checks the sentence about an input with two calls.
 func TestVerifiableTwice(t *testing.T) {
 	r := event.Refs{Session: "s", Run: "r", Input: "the-input"}
@@ -252,7 +329,7 @@ func TestVerifiableTwice(t *testing.T) {
 func TestVerifiableUnsigned(t *testing.T) {
 	l := newSignedLog(t)
 	l.append(t, failedEvents()...)
-	opt := VerifiableOptions{Keys: l.keys.VerifierKeys}
+	opt := VerifiableOptions{Keys: l.verifierKeys}
 	if _, err := WriteVerifiable(t.Context(), io.Discard, &l.Reader, event.Query{},
 		opt); !errors.Is(err, ErrNothingSigned) {
 		t.Errorf("without a checkpoint: %v", err)
@@ -266,8 +343,21 @@ func TestVerifiableUnsigned(t *testing.T) {
 		t.Errorf("with newer events: %+v, %v", got, err)
 	}
 	if _, err := WriteVerifiable(t.Context(), io.Discard, &l.Reader, event.Query{Session: "other"},
-		opt); !errors.Is(err, ErrNothingSigned) {
+		opt); !errors.Is(err, ErrNoEvents) {
 		t.Errorf("without events: %v", err)
+	}
+	if _, err := WriteVerifiable(t.Context(), io.Discard, &l.Reader, event.Query{After: event.Seq(len(failedEvents()))},
+		opt); !errors.Is(err, ErrNothingSigned) {
+		t.Errorf("with newer events alone: %v", err)
+	}
+	if _, err := WriteVerifiable(t.Context(), io.Discard, &newSignedLog(t).Reader, event.Query{},
+		opt); !errors.Is(err, ErrNoEvents) {
+		t.Errorf("with an empty log: %v", err)
+	}
+	opt.Keys = func(string) ([]string, error) { return nil, evidence.ErrKey }
+	if _, err := WriteVerifiable(t.Context(), io.Discard, &l.Reader, event.Query{},
+		opt); !errors.Is(err, evidence.ErrKey) {
+		t.Errorf("with unreadable keys: %v", err)
 	}
 }
 
@@ -436,6 +526,11 @@ func TestVerifiableWords(t *testing.T) {
 					t.Errorf("%s: %s has no %s", typ, l.path, part[0])
 				}
 			}
+		}
+	}
+	for typ := range payloads {
+		if slices.Contains(words.Kept, typ) != typ.Kept() {
+			t.Errorf("the table does not agree that a pruning removes %s: %t", typ, !typ.Kept())
 		}
 	}
 	for _, c := range words.Counts {

@@ -104,8 +104,16 @@ func TestReport(t *testing.T) {
 		t.Errorf("the report shows a secret, or does not count the calls: %.200s", text)
 	}
 	for _, none := range []string{"&session=none", "&before=2020-01-01T00:00:00Z", "&since=2100-01-01T00:00:00Z"} {
-		w.do("GET", path+none, nil).want(http.StatusUnprocessableEntity)
+		got := w.do("GET", path+none, nil).want(http.StatusUnprocessableEntity)
+		if !strings.Contains(string(got.body), "the log has no event in this period") {
+			t.Errorf("with %s: %s", none, got.body)
+		}
 	}
+	// A report takes the turn of a verification. During one, it waits until the server stops.
+	w.server.verifying <- struct{}{}
+	w.server.Stop()
+	w.do("GET", path, nil).want(http.StatusServiceUnavailable)
+	<-w.server.verifying
 }
 
 // without removes the credential.

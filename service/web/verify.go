@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io/fs"
 	"net/http"
@@ -51,14 +52,11 @@ func (s *Server) verify(w http.ResponseWriter, r *request) error {
 	if err := l.requireOwn(verifyTeam); err != nil {
 		return err
 	}
-	select {
-	case s.verifying <- struct{}{}:
-		defer func() { <-s.verifying }()
-	case <-r.Context().Done():
-		return r.Context().Err()
-	case <-s.stopping:
-		return stoppingNow.problem(nil)
+	done, err := s.takeTurn(r.Context())
+	if err != nil {
+		return err
 	}
+	defer done()
 	v := verified{place: l.place, File: l.used.Log}
 	log, err := store.OpenReader(r.Context(), v.File) // reads the file as it is on disk now
 	if err == nil {
@@ -73,6 +71,18 @@ func (s *Server) verify(w http.ResponseWriter, r *request) error {
 	}
 	v.localize(say(r.Context()))
 	return reply(w, http.StatusOK, v)
+}
+
+// takeTurn waits until no other request reads a whole log. The caller calls "done" at its end.
+func (s *Server) takeTurn(ctx context.Context) (done func(), err error) {
+	select {
+	case s.verifying <- struct{}{}:
+		return func() { <-s.verifying }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-s.stopping:
+		return nil, stoppingNow.problem(nil)
+	}
 }
 
 // localize translates the findings. The first finding becomes the damage of the result.
@@ -170,15 +180,17 @@ func (s *Server) report(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
+	done, err := s.takeTurn(r.Context())
+	if err != nil {
+		return err
+	}
+	defer done()
 	var file bytes.Buffer // an error on the way must not follow the beginning of a file
 	_, err = report.WriteVerifiable(r.Context(), &file, log, q, report.VerifiableOptions{Mask: redactor.Changes,
-		Keys: func(origin string) []string {
-			keys, err := evidence.ReadKeys(p.Dirs.KeyDir())
-			if err != nil {
-				return nil
-			}
-			return keys.VerifierKeys(origin)
-		}})
+		Keys: p.VerifierKeys})
+	if errors.Is(err, report.ErrNoEvents) {
+		return unfit.problem(report.ErrNoEvents)
+	}
 	if errors.Is(err, report.ErrNothingSigned) {
 		return unfit.problem(runsEndMakes.With(err))
 	}

@@ -106,7 +106,7 @@ type Server struct {
 	end   context.CancelCauseFunc
 	turns sync.WaitGroup
 
-	verifying    chan struct{} // capacity 1: one log is verified at a time
+	verifying    chan struct{} // capacity 1: one request reads a whole log at a time
 	clients      chan struct{} // capacity: the number of ACP clients
 	streams      chan struct{} // capacity: the number of streams of events
 	slots        chan struct{} // capacity: the number of running turns

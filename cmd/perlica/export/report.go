@@ -5,13 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/eventlog/disk"
-	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/kernel/report"
@@ -27,11 +28,12 @@ func ReportCommand(a *frame.App) *cobra.Command {
 answers, the rules that decided, the costs, and whether an input was sent twice. The file has
 the data of these sentences and the newest signed checkpoint. A browser verifies them offline.
 The authority is check-report.py, a script of Python that shares no code with Perlica. Any
-change of a sentence or of the data makes the verification fail. See docs/audit.md.
+change of a sentence or of a shown payload makes the verification fail. See docs/audit.md.
 
 If a payload has a secret, the report has its length and its hash in place of its text. --raw
-shows the text, too. A payload over 16 KiB is left out in the same way. The report covers the
-events up to the newest signed checkpoint.
+shows the text, too. A payload over 16 KiB is left out in the same way. Any person with the
+file can leave out more payloads or events. The report counts them, and says that nothing
+verifies the reason. The report covers the events up to the newest signed checkpoint.
 
 Exit codes: 0 written; 1 not written, for example because the log is damaged.`,
 		Example: `  perlica report --since 30d -o report.html
@@ -62,13 +64,7 @@ func writeReport(ctx context.Context, a *frame.App, log *store.Reader, p *projec
 	if err != nil {
 		return err
 	}
-	opt := report.VerifiableOptions{Keys: func(origin string) []string {
-		keys, err := evidence.ReadKeys(p.Dirs.KeyDir())
-		if err != nil {
-			return nil // The reader types the key.
-		}
-		return keys.VerifierKeys(origin)
-	}}
+	opt := report.VerifiableOptions{Keys: p.VerifierKeys}
 	if !f.raw {
 		redactor, err := redactorOf(a, p)
 		if err != nil {
@@ -84,6 +80,8 @@ func writeReport(ctx context.Context, a *frame.App, log *store.Reader, p *projec
 	switch {
 	case errors.Is(err, disk.ErrCorrupt):
 		return frame.WithHint(err, "'perlica log verify' says what is wrong; there is no report of a damaged log")
+	case errors.Is(err, report.ErrNoEvents):
+		return frame.WithHint(err, "'perlica log runs' lists the runs with their times")
 	case errors.Is(err, report.ErrNothingSigned):
 		return frame.WithHint(err,
 			"'perlica log checkpoint' makes one; the end of every run does, too, where there is a key")
@@ -99,6 +97,20 @@ func writeReport(ctx context.Context, a *frame.App, log *store.Reader, p *projec
 			frame.Count(int(got.Newer), "newer event"))
 	}
 	a.Note(text)
-	a.Note("to verify it: python3 check-report.py " + f.Out + " KEY; 'perlica log key show' shows the key")
+	a.Note("to verify it: python3 check-report.py " + word(f.Out) + " KEY; 'perlica log key show' shows the key")
 	return nil
+}
+
+// word returns the name of a file as one word of a shell. Standard output has no name.
+func word(path string) string {
+	if path == "-" {
+		return "FILE"
+	}
+	if strings.HasPrefix(path, "-") {
+		path = "./" + path
+	}
+	if regexp.MustCompile(`^[\w./@%+,:=-]+$`).MatchString(path) {
+		return path
+	}
+	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 }

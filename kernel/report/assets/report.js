@@ -92,6 +92,13 @@ const member = (v, name) => dict(v) ? scalar(own(v, name)) : "";
 const values = (p, path) => path.split(".").reduce((found, name) => found.filter(dict).flatMap(v => own(v, name)), [p]);
 const add = (map, name, n) => map.set(name, (map.get(name) ?? 0) + n);
 
+// prunedBy returns the number of an event in the file that records the removal of a payload, or 0.
+function prunedBy(e, events) {
+  if (e.why !== "pruned" || words.kept.includes(e.type)) return 0;
+  return events.find(r => r.type === "log.pruned" && r.class === "fact" && dict(r.p) && r.seq > e.seq &&
+    typeof own(r.p, "until") === "number" && r.p.until >= e.seq &&
+    ["session", "run", "class"].every(name => [null, "", e[name]].includes(own(r.p, name))))?.seq ?? 0;
+}
 function render({events, size, root}, origin, key) {
   const fill = (name, ...args) => text[name].split("{}").reduce((a, b, i) => a + args[i - 1] + b);
   const count = (n, name) => `${n} ${text[name]}` + (n === 1 ? "" : "s");
@@ -99,7 +106,8 @@ function render({events, size, root}, origin, key) {
     new Date(Number(e.ts.slice(0, -9)) * 1000).toISOString().slice(0, 19).replace("T", " ") + " UTC";
   const pairs = list => "<dl>\n" + list.map(([a, b]) => `<dt>${esc(a)}</dt><dd>${esc(b)}</dd>\n`).join("") + "</dl>\n";
   const section = (name, body) => "<section>\n" + tag("h2", text[name]) + body + "</section>\n";
-  const gone = e => fill("gone", text[e.why], e.len, hex(e.sha));
+  for (const e of events) e.by = prunedBy(e, events);
+  const gone = e => fill(e.by ? "gonePruned" : "gone", e.by || text["why." + e.why], e.len, hex(e.sha));
   const lines = e => types[e.type].slice(1).flatMap(([label, path, parts, joiner]) => values(e.p, path).map(v => [label, parts ?
     parts.map(([name, before]) => (t => t && before + t)(member(v, name))).filter(Boolean).join(joiner) : scalar(v)]))
     .filter(([, shown]) => shown !== "");
@@ -139,15 +147,21 @@ function render({events, size, root}, origin, key) {
   const inputs = [...calls.keys()];
   const twice = inputs.filter(i => calls.get(i).length > 1 || calls.get(i)[0] > 1);
   const total = [...calls.values()].flat().reduce((a, b) => a + b, open.size);
+  const absent = events.filter(e => e.why), uncounted = of("llm.single_call.enforced").filter(e => e.why).length;
   let body = twice.length ? tag("p", fill("twice", twice.join(", "))) :
-    tag("p", fill(whole ? "once" : "oncePart", count(inputs.length, "input"), count(total, "call")));
+    uncounted ? tag("p", fill("onceOpen", count(uncounted, "run"))) :
+    tag("p", fill(n === size ? "once" : "oncePart", count(inputs.length, "input"), count(total, "call")));
   if (open.size) body += tag("p", fill("open", open.size));
-  if (n && first.seq > 1) body += tag("p", text.before);
-  const left = ["masked", "pruned", "large", "unread"].map(w => [fill("left", text["why." + w]), events.filter(e => e.why === w).length])
-    .filter(([, k]) => k);
+  if (n && first.seq > 1) body += tag("p", fill("before", count(first.seq - 1, "earlier")));
+  if (n && last.seq < size) body += tag("p", fill("after", count(size - last.seq, "later")));
+  if (absent.length) body += tag("p", fill("absent", count(absent.length, "payload")));
+  const left = ["masked", "pruned", "large", "unread"].map(w => [fill("left", text["why." + w]), absent.filter(e => e.why === w && !e.by).length])
+    .concat([[text.leftPruned, absent.filter(e => e.by).length]]).filter(([, k]) => k);
+  const costless = of("llm.responded").filter(e => e.why).length;
   const money = [...costs].map(([unit, a]) => [text.cost, decimal(a) + " " + unit]);
   page += section("short", body + pairs([...words.counts.map(([label, names]) => [label, of(...names).length]), ...left, ...money]) +
-    (money.length && first.seq > 1 ? tag("p", text.costBefore) : ""));
+    (money.length && first.seq > 1 ? tag("p", text.costBefore) : "") +
+    (costless ? tag("p", fill("costLeft", count(costless, "answer"))) : ""));
 
   page += section("unknown", items(of("llm.outcome_unknown").flatMap(e => {
     const said = of("run.resolved").filter(r => r.run === e.run).map(item);
@@ -202,6 +216,8 @@ function verdict(kind, sentences, places = []) {
   $("verdict").replaceChildren(...list);
 }
 
+// keyParts returns the name of a log, the id of its key, and the public key. The public key may have the sign +, too.
+const keyParts = key => /^([^+]*)\+([^+]*)\+(.*)$/.exec(key)?.slice(1) ?? [];
 async function verify(typed) {
   for (const old of document.querySelectorAll(".fault")) old.remove();
   for (const old of document.querySelectorAll("main, main [class]")) old.removeAttribute("class");
@@ -209,8 +225,7 @@ async function verify(typed) {
   const data = JSON.parse($("data").textContent), key = typed || data.key, bad = [];
   const one = JSON.stringify(data).replace(/[<>&\u2028\u2029]/g, c => "\\u" + c.charCodeAt(0).toString(16).padStart(4, "0"));
   need(one === $("data").textContent, "its data are not in the one form that they have");
-  const around = [...document.querySelectorAll("title, h1, label, button, footer")].map(e => e.textContent);
-  need(JSON.stringify(around) === JSON.stringify(words.around) && document.body.children.length === 6, "the page around the report was changed");
+  need(hex(await sha(utf8.encode(shown))) === "AROUND", "the page around the report was changed, perhaps by an extension of this browser");
   const tree = await read(data, bad);
   const note = /^((.+)\n([1-9][0-9]*)\n(.{44})\n)\n\u2014 (\S+) (\S+)\n$/.exec(data.note);
   need(note, "the checkpoint cannot be read");
@@ -229,7 +244,7 @@ async function verify(typed) {
   if (tree.size !== Number(note[3]) || tree.root !== note[4]) faults.push("The events do not lead to the root of the checkpoint.");
   if (faults.length) return verdict("bad", ["NOT VERIFIED: this file was changed.", ...faults], places);
   if (!key) return verdict("open", ["Not verified: the file has no key. Type the key that the owner of the log gave you."]);
-  const [name, id, pub] = key.split(/\+(.{8})\+/), raw = unbase(pub ?? ""), sig = unbase(note[6]);
+  const [name, id, pub] = keyParts(key), raw = unbase(pub ?? ""), sig = unbase(note[6]);
   need(raw.length === 33 && raw[0] === 1 && hex(await sha(concat(utf8.encode(name + "\n"), raw))).startsWith(id), "this is no verifier key");
   let verifier;
   try {
@@ -241,13 +256,29 @@ async function verify(typed) {
     await crypto.subtle.verify("Ed25519", verifier, sig.slice(4), utf8.encode(note[1]));
   if (!holds) return verdict("bad", ["NOT VERIFIED: this key did not sign the checkpoint."]);
   for (const a of document.querySelectorAll("article")) a.classList.add("good");
-  verdict("good", [`Verified here: ${tree.events.length} events, the root, the signature, and each sentence below.`, typed ?
-    "The key is the one that you typed." : "Compare this key with the one that the owner of the log gave you: " + key]);
+  const absent = tree.events.filter(e => e.why);
+  verdict("good", [`Verified here: ${tree.events.length} of the ${tree.size} events of the log, the root, the signature, and each sentence below.`,
+    ...absent.length ? [`Payloads that are not in this file: ${absent.length}. Without a verified reason: ${absent.filter(e => !e.by).length}.`] : [],
+    typed ? "The key is the one that you typed." : "Compare this key with the one that the owner of the log gave you: " + key]);
 }
 const check = typed => verify(typed).catch(err => verdict("bad", ["NOT VERIFIED: " + err.message + "."]));
-$("ask").hidden = false;
-$("ask").addEventListener("submit", e => {
-  e.preventDefault();
-  check($("key").value.trim());
+// around returns the whole page without its text, its data and this script. The hash of this script depends on the
+// result, so the result has no hash of it.
+function around() {
+  const copy = document.documentElement.cloneNode(true), policy = copy.querySelector("meta[http-equiv]");
+  policy?.setAttribute("content", policy.content.replace(/script-src '[^']*'/, "script-src"));
+  for (const part of ["#main", "#data", "script:not([type])"]) copy.querySelector(part)?.replaceChildren();
+  return copy.outerHTML + Array.from(document.childNodes, n => n.nodeName).join();
+}
+let shown;
+document.addEventListener("DOMContentLoaded", () => {
+  shown = around();
+  // The page is made again of its source, because no comparison sees a shadow root.
+  document.documentElement.innerHTML = document.documentElement.innerHTML;
+  $("ask").hidden = false;
+  $("ask").addEventListener("submit", e => {
+    e.preventDefault();
+    check($("key").value.trim());
+  });
+  check("");
 });
-check("");
