@@ -54,7 +54,7 @@ type Subject struct {
 	// Dir is the directory that the policy assumed. Commands start in it, and paths may be relative to it.
 	Dir   string   `json:"dir,omitempty"`
 	Paths []string `json:"paths,omitempty"`
-	// LeadsTo has the targets of the paths that symbolic links lead elsewhere, by path. An empty target is unknown.
+	// LeadsTo maps each path with a symbolic link to the path without links. An empty value is an unknown path.
 	LeadsTo map[string]string `json:"leads_to,omitempty"`
 	// Tier is the policy's tier: "ordinary", "always-asked" or "refused". It is empty if the policy gave no tier.
 	Tier string `json:"tier,omitempty"`

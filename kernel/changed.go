@@ -89,7 +89,7 @@ func newChanges() *changes { return &changes{files: shell.Changed{}, heard: map[
 // changeTypes are the types of the events from which changes follow.
 var changeTypes = []event.Type{event.NotificationReceived, event.ReplySent, event.ReplyFailed}
 
-// readEvents adds the events of the log that q selects. The agent's calls start in the place.
+// readEvents adds the events of the log that q selects. The agent's tool calls start in the directory of place.
 func (s *changes) readEvents(log event.Reader, q event.Query, agent speaker, place shell.Place) error {
 	line := func(seq event.Seq) []byte { return lineOf(log, seq) }
 	for e, err := range log.Events(context.Background(), q) {

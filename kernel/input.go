@@ -46,8 +46,8 @@ var owners = map[string][]string{
 	event.SchedulePrefix: {"schedule", "run", "team"},
 }
 
-// CheckID returns an *InputError if the input's id follows from a flow or a schedule, and the input does not come from
-// there. Otherwise the step or the planned time could not make its own call.
+// CheckID returns an *InputError if the id is reserved for a flow or a schedule, and the input comes from another
+// source. Such an input would use up the one call of the step or of the planned time.
 func (in Input) CheckID() error {
 	for prefix, sources := range owners {
 		if strings.HasPrefix(string(in.ID), prefix) && !slices.Contains(sources, in.Source) {

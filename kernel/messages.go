@@ -69,7 +69,7 @@ var (
 		"the agent wants you to open this address: Perlica does not open it")
 	whyOtherThanAllowed = message.New("kernel.other-than-allowed", "it differs from the call that was allowed: %s")
 	whyRan              = message.New("kernel.ran", "it ran and nobody was asked")
-	whyAskedLater       = message.New("kernel.asked-later", "it ran before its question")
+	whyAskedLater       = message.New("kernel.asked-later", "it ran before the agent asked about it")
 	whyRefusedRan       = message.New("kernel.refused-ran", "it ran although it was refused")
 	whyReview           = message.New("kernel.review", "these values go to the agent; nothing has been sent yet")
 	whyTried            = message.New("kernel.tried", "it was tried and failed, and nobody was asked")

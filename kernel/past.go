@@ -20,7 +20,7 @@ import (
 	"github.com/perlica/perlica/provider/sandbox"
 )
 
-// A PastQuestion is a question of an agent that the log has: a person was asked, or Perlica decided.
+// A PastQuestion is a recorded question of an agent. Either a person was asked, or Perlica decided.
 type PastQuestion struct {
 	event.Refs
 	Asked    time.Time
@@ -37,7 +37,7 @@ type PastQuestion struct {
 	Decided *fact.PolicyDecided
 	// Rules are the rules of the run alone, as fact.MessageReceived has them.
 	Rules []string
-	// Request is the request as the policy read it at that time. It is empty if Lacks is set.
+	// Request is the agent's request, which was read again from the log. It is empty if Lacks is set.
 	Request policy.Request
 	// Lacks is the reason why the request cannot be judged again. It is empty if the policy can judge the request.
 	Lacks string
@@ -54,8 +54,8 @@ const (
 )
 
 // ReadPastQuestions returns the questions of the log since a time, oldest first. It reads each request by the same
-// functions as a running turn. at has the directories of this user; its Dir is ignored. A request can be judged again
-// only if the reading still has the recorded commands, directory, paths, targets of links and tier.
+// functions as a running turn. The parameter "at" has the directories of this user; its Dir is ignored. A request can
+// be judged again only if this gives the commands, directory, paths, targets of links and tier that are on record.
 func ReadPastQuestions(ctx context.Context, log event.Reader, at shell.Place, since time.Time) ([]PastQuestion, error) {
 	p := pastReader{log: log, home: at, runs: map[event.RunID]*pastRun{}, sessions: map[event.SessionID]*pastSession{}}
 	var list []*pastQuestion
@@ -96,7 +96,7 @@ func ReadPastQuestions(ctx context.Context, log event.Reader, at shell.Place, si
 	return p.readRequests(ctx, list, first)
 }
 
-// pastQuestion is a question with the parts that the log recorded about its judgement.
+// pastQuestion is a question with further recorded fields, which readQuestion compares with the request.
 type pastQuestion struct {
 	PastQuestion
 	seq     event.Seq
@@ -119,7 +119,7 @@ func newPastQuestion(e event.Event) *pastQuestion {
 		var asked interaction.Question
 		asked, err = interaction.Decode(e)
 		s := asked.Subject
-		asked.Subject = interaction.Subject{} // it may be large, and the request has it
+		asked.Subject = interaction.Subject{} // it may be large, and Request has the same data
 		q.Question = &asked
 		q.Title, q.Kind, q.Commands, q.Paths = asked.Title, s.Kind, s.Commands, s.Paths
 		q.Tier, q.request, q.dir, q.leadsTo = shell.Tier(s.Tier), s.Request, s.Dir, s.LeadsTo
@@ -141,13 +141,13 @@ type pastReader struct {
 	sessions map[event.SessionID]*pastSession
 }
 
-// pastSession has the events that begin or change the agent's part of a session.
+// pastSession has the agents, the sandboxes and the changed files of a session.
 type pastSession struct {
 	setUps  []setUp
 	changes *changes // nil until a judgement needs it
 }
 
-// setUp is the state of a session from the event seq on.
+// setUp has the agent and the sandbox of a session since the event seq.
 type setUp struct {
 	seq     event.Seq
 	agent   *fact.AgentName
@@ -171,7 +171,7 @@ func (p *pastReader) readSetUps(ctx context.Context, until event.Seq) error {
 			now.agent, now.sandbox = s.setUps[n-1].agent, s.setUps[n-1].sandbox
 		}
 		if e.Type == event.SessionStarted {
-			started, _ := fact.Decode[fact.SessionStarted](e) // without a name the provider's id counts
+			started, _ := fact.Decode[fact.SessionStarted](e) // without a name, knownAgent uses the provider's id
 			now.agent = started.Agent
 		} else {
 			box, _ := fact.Decode[fact.SandboxEntered](e)
@@ -197,7 +197,7 @@ type pastRequest struct {
 	announced provider.ToolCall
 }
 
-// readRequests reads the events from the first run on, and reads each question when its turn in the log has come.
+// readRequests reads the events from the event first on. It reads a question's request after all earlier events.
 func (p *pastReader) readRequests(ctx context.Context, list []*pastQuestion, first event.Seq) ([]PastQuestion, error) {
 	out := make([]PastQuestion, 0, len(list))
 	next := func(before event.Seq) error {
@@ -307,12 +307,12 @@ func (p *pastReader) readQuestion(q *pastQuestion) error {
 	return nil
 }
 
-// isBox reports whether the sandbox takes part in a judgement, as in placeOf.
+// isBox reports whether the policy considers the sandbox. The method placeOf of client has the same condition.
 func (s setUp) isBox() bool {
 	return s.sandbox != "" && s.sandbox != string(sandbox.Off) && s.sandbox != string(sandbox.Protect)
 }
 
-// differs returns the reason why the reading of the request is not the recorded one, or "".
+// differs returns "" if the request in q.Request has the recorded fields, and otherwise the reason for the difference.
 func (q *pastQuestion) differs(now setUp) string {
 	commands, dir := commandTexts(q.Request)
 	switch {
@@ -328,7 +328,7 @@ func (q *pastQuestion) differs(now setUp) string {
 	return lacksState
 }
 
-// setUpOf returns the state of the question's session at that time.
+// setUpOf returns the agent and the sandbox of the question's session at the time of the question.
 func (p *pastReader) setUpOf(q *pastQuestion) (now setUp) {
 	s := p.sessions[q.Session]
 	if s == nil {

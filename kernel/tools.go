@@ -262,14 +262,14 @@ func (c *client) switchedMode(from, to string, modes []acp.SessionMode, chosen b
 	}
 }
 
-// asker is an agent that asks in a session. It has everything about both that a judgement needs.
+// asker has the data about an agent and its session that the policy needs to judge a question.
 type asker struct {
 	speaker
 	session event.SessionID
 	command []string // the agent's program and its arguments
 }
 
-// asker returns the agent of the turn as one that asks.
+// asker returns the asker for the agent of this turn.
 func (c *client) asker() asker { return asker{c.speaker(), c.run.refs.Session, c.run.t.Agent.Command} }
 
 // readTool returns a tool call as policy understands it, for a decision and for a question.
@@ -303,8 +303,8 @@ type asking struct {
 // identity.
 func (c *client) reading(a asking) policy.Reading { return c.asker().reading(a) }
 
-// readQuestion completes the place and the directories of a question and returns its reading. It reads a question of a
-// running turn and a recorded question. "announced" is the call as the agent had described it before the question.
+// readQuestion adds the changed files and the start directories to a question, and returns its reading. The question
+// belongs to a running turn or is recorded. "announced" is the tool call as the agent described it before the question.
 // "changed" returns the files that the session has changed.
 func (k asker) readQuestion(a *asking, announced provider.ToolCall,
 	changed func() (shell.Changed, error)) (policy.Reading, error) {

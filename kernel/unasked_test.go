@@ -141,7 +141,7 @@ func TestRefusedBeforeAnybodyWasAsked(t *testing.T) {
 }
 
 // TestOtherContentThanAllowed checks that a tool call is reported if it writes a content that its question did not
-// show, and if it ran before its question.
+// show, and if it ran before the agent asked about it.
 func TestOtherContentThanAllowed(t *testing.T) {
 	const ask = `@request session/request_permission {"sessionId":"$session","toolCall":{"toolCallId":"a",` +
 		`"kind":"edit","title":"Write","content":[{"type":"diff","path":"a.txt","oldText":null,"newText":"harmless"}]},` +
@@ -150,7 +150,7 @@ func TestOtherContentThanAllowed(t *testing.T) {
 	for text, want := range map[string]string{
 		ask + wrote("harmless"): "",
 		ask + wrote("evil"):     "it differs from the call that was allowed: it wrote another content",
-		wrote("harmless") + ask: "it ran before its question",
+		wrote("harmless") + ask: "it ran before the agent asked about it",
 	} {
 		r := openRunner(t)
 		c := converse(t, r, "", "", "")

@@ -8,8 +8,8 @@ import (
 )
 
 // Shows reports whether approved diffs show the content of all reported diffs. Some agents ask with a part of a file
-// and report the same change with lines around it, or the reverse. An approval that shows no content is good for any
-// content of its files. A patch in the input of a reported call is not compared.
+// and report the same change with lines around it, or the reverse. An approval without a diff covers any content.
+// Reported patches are not compared.
 func Shows(approved, made []Diff, at shell.Place) bool {
 	if len(approved) == 0 {
 		return true
@@ -46,8 +46,8 @@ func show(approved []Diff, made Diff) bool {
 	return slices.Contains([]string{strings.TrimSuffix(one, "\n"), strings.TrimSuffix(all, "\n")}, made.New)
 }
 
-// plain returns the diff with line feeds as the only ends of lines, and without the last one. A patch becomes the texts
-// before and after it.
+// plain returns the diff with "\n" in place of "\r\n", and without a line feed at the end. If the new text is a patch,
+// the result has the texts before and after the patch.
 func (d Diff) plain() Diff {
 	text := func(s string) string { return strings.TrimSuffix(strings.ReplaceAll(s, "\r\n", "\n"), "\n") }
 	before, after := text(d.Old), text(d.New)
@@ -72,8 +72,8 @@ func (d Diff) isPatch() bool {
 	return d.Old == "" && (isPatch().MatchString(d.New) || hunksOnly().MatchString(d.New))
 }
 
-// hasPart reports whether a reported diff is a part of the diff d, apart from lines that it leaves as they are. If the
-// old text of d is empty, d is the whole content of a file.
+// hasPart reports whether a reported diff is a part of the diff d. It ignores unchanged lines around the reported
+// change. If the old text of d is empty, d is the whole content of a file.
 func (d Diff) hasPart(made Diff) bool {
 	if d.Old == "" {
 		return made.New == d.New || made.New != "" && strings.Contains(d.New, made.New)
@@ -83,7 +83,7 @@ func (d Diff) hasPart(made Diff) bool {
 		strings.Contains(d.Old, core.Old) && strings.Contains(d.New, core.New)
 }
 
-// core returns the diff without the equal lines at its beginning and its end, and without the blanks there.
+// core returns the diff without the unchanged lines at its beginning and its end. It also trims white space there.
 func (d Diff) core() Diff {
 	a, b := strings.Split(d.Old, "\n"), strings.Split(d.New, "\n")
 	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {

@@ -11,7 +11,7 @@ import (
 
 // Differs describes the first difference between a reported call and the approved requests, or returns nil. A field
 // that the reported call omits is not a difference. A shell around an approved command, as in sh -c, is not a
-// difference either. Another content of a file is a difference, as Shows says.
+// difference either. If Shows returns false, the content of a file differs.
 func Differs(readings []Reading, reported ToolCall, at shell.Place) *message.Text {
 	read := ReadToolCall(reported, at)
 	var approved []Request

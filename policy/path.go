@@ -102,8 +102,8 @@ func resolved(p shell.Place) shell.Place {
 	return shell.Place{Dir: realOr(p.Dir), Home: realOr(p.Home), Temp: all(p.Temp), Own: all(p.Own)}
 }
 
-// Targets returns the target of each path of the request that symbolic links lead elsewhere. The target is empty if it
-// is unknown.
+// Targets maps each path of the request with a symbolic link to the path without links. The value is empty if it is
+// unknown.
 func (r Request) Targets() map[string]string {
 	var list map[string]string
 	for _, p := range r.Paths {

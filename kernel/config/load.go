@@ -298,8 +298,8 @@ func readProject(ws Workspace) (projectFiles, Problems) {
 	return files, problems
 }
 
-// ReadRules returns the policy rules of a file that need not belong to the configuration. It checks all keys of the
-// file. An error about a key is of type Problems.
+// ReadRules returns the policy rules in a file of the configuration's format. The file need not be in use. ReadRules
+// checks all its keys. An error about a key is of type Problems.
 func ReadRules(path string) ([]policy.Rule, error) {
 	data, err := ReadRegular(path, maxFileSize)
 	if err != nil {

@@ -75,7 +75,7 @@ type PolicyDecided struct {
 	Dir string `json:"dir,omitempty"`
 	// Paths are the paths that were judged.
 	Paths []string `json:"paths,omitempty"`
-	// LeadsTo has the targets of the paths that links lead elsewhere, as interaction.Subject has them.
+	// LeadsTo maps each path with a symbolic link to the path without links, as in interaction.Subject.
 	LeadsTo map[string]string `json:"leads_to,omitempty"`
 	// Tier is the tier of the request, such as "ordinary".
 	Tier   string `json:"tier,omitempty"`

@@ -20,8 +20,8 @@ const endLimit = time.Minute
 var errGoesOn = errors.New("the flow run is cancelled, and the process that drives it has not ended its calls yet")
 
 // End ends a flow run and the flows inside of it, for the person that the stop names. It records the end, stops the
-// running calls and closes the open questions. A call that has just begun has no intent yet, so End goes on until the
-// process that drives the flow run has ended. locks is the folder of the locks.
+// running calls and closes the open questions. A call that has just begun has no intent on the log yet. So End repeats
+// these steps until no process drives the flow run. locks is the folder of the locks.
 func End(ctx context.Context, r *kernel.Runner, locks string, s *State, stop fact.Stop) error {
 	if err := cancel(ctx, r.Log(), s, stop.Person); err != nil {
 		return err

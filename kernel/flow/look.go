@@ -132,7 +132,7 @@ func (s *State) lookAtCall(ctx context.Context, log file, locks string, st *Step
 	return true, nil
 }
 
-// lookAtRefusal sets the error of a step or of an item without a call if a budget has refused the call.
+// lookAtRefusal sets the error of a step, or of an item of it, if a budget has refused its call.
 func (s *State) lookAtRefusal(ctx context.Context, log event.Reader, st *StepState, item int) error {
 	q := event.Query{Input: s.InputID(st, item), Types: []event.Type{event.BudgetRefused}}
 	e, refused, err := log.Last(ctx, q)

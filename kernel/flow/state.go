@@ -150,17 +150,17 @@ func read(ctx context.Context, log event.Reader, id string, f *Flow) (s *State, 
 	return s, err
 }
 
-// These are the limits of read. A flow run with fewer than few events is read by one query. A part of a longer one has
-// at least minPart events of all kinds. With mostParts, a part of a flow run of 10,000 items has as many events of the
-// flow run as the reader of a log fetches at once.
+// These are the limits of read. A flow run with fewer than few events is read by one query. For a longer one, the log
+// is read in parts: about one part for minPart events of any run, but at most mostParts. With mostParts, a part of a
+// flow run of 10,000 items has as many of its events as the reader of a log fetches at once.
 const (
 	few       = 256
 	minPart   = 4096
 	mostParts = 48
 )
 
-// readParts applies the events of q up to end. It reads and checks two parts of the log at the same time, because that
-// takes most of the time; BenchmarkShow measures it.
+// readParts applies the events of q up to end. It reads and checks two parts of the log at the same time, because
+// reading takes most of the time of 'perlica flow show'. BenchmarkShow measures it.
 func (s *State) readParts(ctx context.Context, log event.Reader, q event.Query, end event.Seq) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
@@ -203,7 +203,7 @@ func (s *State) update(ctx context.Context, log event.Reader) error {
 	return s.applyPart(readPart(ctx, log, event.Query{Run: RunID(s.ID), Types: flowTypes, After: s.last}))
 }
 
-// part has the events in a part of the log, up to an error.
+// part has the events of a flow run in one part of the log. If err is set, the later events of the part are missing.
 type part struct {
 	list []recorded
 	err  error
@@ -229,7 +229,7 @@ func readPart(ctx context.Context, log event.Reader, q event.Query) (p part) {
 	return p
 }
 
-// with returns the part with a further event, or with the error of this event.
+// with returns the part with the event e. If e cannot be decoded, it returns the part with the error instead.
 func (p part) with(e event.Event) part {
 	r := recorded{seq: e.Seq, at: e.Time}
 	switch e.Type {
@@ -256,7 +256,7 @@ func (s *State) applyPart(p part) error {
 	return p.err
 }
 
-// apply applies one event. A decision that the driver has already made changes nothing.
+// apply applies one event. A decision that was already applied changes nothing.
 func (s *State) apply(r recorded) error {
 	s.last = max(s.last, r.seq)
 	switch {

@@ -1,7 +1,8 @@
 // Package hindsight judges recorded questions again with other rules, and suggests rules.
 //
-// It only reads. It never guesses: it counts a question that cannot be judged again, and says why. Package kernel reads
-// a recorded question by the same functions as a question of a running turn, and package policy judges both.
+// The package only reads. It never guesses: if a question cannot be judged again, the package counts it and says why.
+// Package kernel reads a recorded question by the same functions as a question of a running turn. Package policy judges
+// both.
 package hindsight
 
 import (
@@ -35,14 +36,14 @@ func Read(ctx context.Context, log event.Reader, project string, at shell.Place,
 // Answer is the recorded answer to a question.
 type Answer string
 
-// The answers. A question without a person's answer has the reason as its answer, or open.
+// These are the answers. A question that lapsed has the reason of the lapse as its Answer instead.
 const (
 	allowed Answer = "allowed"
 	denied  Answer = "denied"
 	open    Answer = "open"
 )
 
-// answer returns the answer that a person or Perlica gave, and its author.
+// answer returns the answer to the question, and the person or the part of the policy that gave it.
 func (q Question) answer() (a Answer, by string) {
 	switch {
 	case q.Decided != nil:
@@ -74,11 +75,11 @@ func NewJudge(rules []policy.Rule) (*Judge, error) {
 	return &Judge{rules, map[string]*policy.Policy{"": p}}, err
 }
 
-// Decide judges a question with the rules and with the rules of its run alone. The result ok is false if no rule
-// decides the question. The question must not have Lacks.
+// Decide judges a question with the Judge's rules and with the rules of the question's own run. The result ok is false
+// if no rule decides the question. The field Lacks of the question must be empty.
 func (j *Judge) Decide(q kernel.PastQuestion) (d policy.Decision, ok bool) {
 	d = j.policyFor(q.Rules).Decide(q.Request, policy.ModeAsk)
-	// A denying rule also takes away the word that would allow a refused request.
+	// A person can allow a refused request by typing Word. An empty Word makes the denial final, as a deny rule does.
 	return d, d.By == policy.ByRule || d.By == policy.ByTier && d.Effect == policy.Deny && d.Word == ""
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/perlica/perlica/policy/shell"
 )
 
-// Suggestions are rules that follow from a person's answers, and the numbers of the questions that they do not answer.
+// Suggestions are rules that follow from a person's answers. The numbers count the questions with and without a rule.
 type Suggestions struct {
 	Questions  int `json:"questions"`  // questions to a person
 	Answered   int `json:"answered"`   // questions that the suggested rules would have answered
@@ -24,7 +24,7 @@ type Suggestions struct {
 	Careful    int `json:"careful"`    // always-asked and refused requests
 	Unjudged   int `json:"unjudged"`   // questions that cannot be judged again
 	NoRule     int `json:"no_rule"`    // questions that no safe rule answers
-	// Rules are the suggested rules. The one with the most questions is first.
+	// Rules are the suggested rules. The rule that answers the most questions is first.
 	Rules []Suggestion `json:"rules"`
 }
 
@@ -40,14 +40,14 @@ type Suggestion struct {
 
 // Suggest returns a small set of rules that, together with the rules of the Judge, answers the questions that a person
 // always answered in one way. No rule allows a question that a person denied, or denies one that a person allowed. This
-// also holds for each part of the rules. Each allow rule is for the tier "ordinary" alone. A rule with a wildcard
-// answers at least two different requests.
+// also holds if only some of the rules are used. Each allow rule is for the tier "ordinary" alone. A rule with a
+// wildcard answers at least two different requests.
 func (j *Judge) Suggest(list []Question) Suggestions {
 	s := newSuggester(j, list)
 	var chosen []pattern
 	for _, effect := range []policy.Effect{policy.Allow, policy.Deny} {
 		some := s.choose(effect)
-		for s.blockWrong(some) { // until the judgement of the recorded questions confirms each pattern
+		for s.blockWrong(some) { // until no pattern contradicts a recorded answer
 			some = s.choose(effect)
 		}
 		chosen = append(chosen, some...)
@@ -56,10 +56,10 @@ func (j *Judge) Suggest(list []Question) Suggestions {
 }
 
 // pattern is a candidate for a rule. A pattern of commands has words, and rest means that more words may follow. A
-// pattern of files has a kind and a glob. A glob "" means that no file is named.
+// pattern of files has a kind and a glob. The glob is "" for a request that names no file.
 type pattern struct {
 	effect policy.Effect
-	what   string // identifies the other fields
+	what   string // identifies the words, rest, kind and glob
 	words  []string
 	rest   bool
 	kind   string
@@ -69,13 +69,13 @@ type pattern struct {
 // key identifies the pattern.
 func (p pattern) key() string { return string(p.effect) + p.what }
 
-// as returns the same pattern with another effect.
+// as returns the pattern with the given effect.
 func (p pattern) as(effect policy.Effect) pattern {
 	p.effect = effect
 	return p
 }
 
-// wide reports whether the pattern fits different requests.
+// wide reports whether the pattern can match more than one request.
 func (p pattern) wide() bool {
 	return p.rest || p.words == nil && (p.glob == "" || p.glob == "inside" || strings.HasSuffix(p.glob, "/**"))
 }
@@ -97,13 +97,13 @@ func (p pattern) rule() policy.Rule {
 	return r
 }
 
-// subject is a request with the patterns that can be a part of its answer. Each element of parts has the patterns for
+// subject is an answered question with the patterns that match its request. Each element of parts has the patterns for
 // one part of the request, such as one of its commands, the widest first.
 type subject struct {
 	Question
 	answer Answer
-	target bool // the rules should answer it
-	group  *int // the number that counts it if no suggested rule answers it; nil if it is counted already
+	target bool // the suggested rules should answer this question
+	group  *int // the counter for this question if no suggested rule answers it; nil if it is counted already
 	parts  [][]pattern
 	id     string // the same for equal requests
 }
@@ -143,7 +143,7 @@ func newSuggester(j *Judge, list []Question) *suggester {
 			s.out.Unjudged++
 		case s.decides(one, policy.Allow, policy.Deny):
 			s.out.Decided++
-		case s.decides(one, policy.Ask): // no rule overrules it
+		case s.decides(one, policy.Ask): // an allow rule cannot overrule an ask rule
 			s.out.NoRule++
 		case one.Tier != shell.Ordinary:
 			one.group = &s.out.Careful
@@ -162,8 +162,8 @@ func (s *suggester) decides(one *subject, effects ...policy.Effect) bool {
 	return ok && slices.Contains(effects, d.Effect)
 }
 
-// newSubject returns the question with its patterns. A question that cannot be judged again has patterns, too: a
-// denied one must not be allowed.
+// newSubject returns the question with its patterns. A question that cannot be judged again also has patterns, because
+// no suggested rule may contradict its answer.
 func newSubject(q Question, a Answer) subject {
 	one := subject{Question: q, answer: a}
 	effect := effectOf[a]
@@ -191,7 +191,7 @@ func newSubject(q Question, a Answer) subject {
 	for _, c := range commands {
 		calls, ok := c.Simple(q.Request.Place)
 		if !ok {
-			one.parts = nil // no rule of commands covers it
+			one.parts = nil // no pattern covers this command
 			return one
 		}
 		for _, call := range calls {
@@ -201,7 +201,7 @@ func newSubject(q Question, a Answer) subject {
 	return one
 }
 
-// relative returns the path as a rule names it: relative to dir if it lies inside.
+// relative returns the path as a rule names it. A path inside of dir is relative to dir.
 func relative(dir, p string) string {
 	if rel, err := filepath.Rel(dir, p); err == nil && filepath.IsLocal(rel) {
 		return filepath.ToSlash(rel)
@@ -263,8 +263,8 @@ func filePatterns(effect policy.Effect, kind string, paths []string) (list []pat
 	return list
 }
 
-// choose returns the patterns of one effect. For each part of a target it takes the widest pattern that is not blocked
-// and that is exact or fits two different requests.
+// choose returns patterns with this effect for the targets with the same answer. For each part of a target it takes the
+// widest usable pattern. A blocked pattern is not usable, and a wide pattern must match two different requests.
 func (s *suggester) choose(effect policy.Effect) []pattern {
 	want := map[policy.Effect]Answer{policy.Allow: allowed, policy.Deny: denied}[effect]
 	fits := map[string]map[string]bool{} // the ids of the targets that a pattern fits
@@ -321,14 +321,14 @@ func (s *suggester) with(patterns []pattern) *Judge {
 	return j
 }
 
-// effectOf is the effect that gives the same answer, and against is the effect that gives the other one.
+// effectOf has the effect of a rule that gives the answer, and against has the effect that gives the other answer.
 var (
 	effectOf = map[Answer]policy.Effect{allowed: policy.Allow, denied: policy.Deny}
 	against  = map[Answer]policy.Effect{allowed: policy.Deny, denied: policy.Allow}
 )
 
-// blockWrong blocks a pattern for each recorded question that the chosen patterns decide against its answer. It returns
-// false if there is no such question. The chosen patterns have the same effect.
+// blockWrong judges all subjects with the chosen patterns. For each result that contradicts the recorded answer, it
+// blocks one of the patterns. It returns false if there is no such result. The chosen patterns have the same effect.
 func (s *suggester) blockWrong(chosen []pattern) bool {
 	judge, index := s.with(chosen), indexOf(chosen)
 	seen, wrong := map[string]bool{}, false
@@ -353,7 +353,7 @@ func indexOf(chosen []pattern) map[string]*pattern {
 	return index
 }
 
-// wrongPattern returns a chosen pattern that takes part in a decision against the answer to the question, or nil.
+// wrongPattern returns a chosen pattern that contributes to a decision against the recorded answer, or nil.
 func (s *suggester) wrongPattern(judge *Judge, one subject, chosen []pattern, index map[string]*pattern) *pattern {
 	if one.Lacks != "" {
 		return one.wouldDecide(against[one.answer], index)
@@ -366,9 +366,9 @@ func (s *suggester) wrongPattern(judge *Judge, one subject, chosen []pattern, in
 		return p
 	}
 	if d.Rule != nil {
-		return index[d.Rule.Origin] // nil for a present rule
+		return index[d.Rule.Origin] // nil if the rule is not from a chosen pattern
 	}
-	for i, p := range chosen { // a denying rule takes the word from a refused request, and the decision does not name it
+	for i, p := range chosen { // the decision about a refused request does not name a denying rule
 		if p.effect == policy.Deny && s.matches(p, one) {
 			return &chosen[i]
 		}
@@ -383,8 +383,9 @@ func (s *suggester) matches(p pattern, one subject) bool {
 	return ok && d.Effect == policy.Deny
 }
 
-// wouldDecide returns a chosen pattern with the effect, if the chosen patterns together would decide the request by it.
-// It prefers a pattern with a wildcard. It compares patterns and judges nothing.
+// wouldDecide returns a chosen pattern with this effect, or nil if the chosen patterns would not give the request this
+// effect. It prefers a pattern with a wildcard. It only compares patterns, because some requests cannot be judged
+// again.
 func (one subject) wouldDecide(effect policy.Effect, index map[string]*pattern) (found *pattern) {
 	matched := 0
 	for _, part := range one.parts {
@@ -407,10 +408,10 @@ func (one subject) wouldDecide(effect policy.Effect, index map[string]*pattern) 
 	return found
 }
 
-// needed leaves out the denying patterns whose questions are all denied by others. A denying rule also matches
+// needed leaves out each denying pattern if other patterns deny all its questions, too. A denying rule also matches
 // other spellings of a command, so two patterns may deny the same question.
 func (s *suggester) needed(chosen []pattern) []pattern {
-	denies := map[string][]string{} // the keys of the patterns that deny a request, by its id
+	denies := map[string][]string{} // by the id of a request: the keys of the patterns that deny it
 	for _, one := range s.subjects {
 		if !one.target || one.answer != denied || denies[one.id] != nil {
 			continue
@@ -489,7 +490,7 @@ func (s *suggester) describe(chosen []pattern) Suggestions {
 	return s.out
 }
 
-// mergedKey is the same for patterns that one rule with several kinds can have.
+// mergedKey returns the same key for file patterns that differ only in their kinds, because one rule can have all.
 func (p pattern) mergedKey() string {
 	if p.words != nil {
 		return p.key()
@@ -497,7 +498,7 @@ func (p pattern) mergedKey() string {
 	return string(p.effect) + " " + p.glob
 }
 
-// deciding returns the chosen patterns that take part in the decision.
+// deciding returns the chosen patterns that contribute to the decision.
 func (one subject) deciding(d policy.Decision, index map[string]*pattern) (list []pattern) {
 	if d.Effect == policy.Deny {
 		if d.Rule == nil { // a refused request

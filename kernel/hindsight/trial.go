@@ -45,8 +45,8 @@ type Judged struct {
 // Saved reports whether a rule now answers a question to a person.
 func (j Judged) Saved() bool { return j.Person && (j.Now == policy.Allow || j.Now == policy.Deny) }
 
-// Try judges the questions again. Decisions of the mode, of standing approvals and of policy programs stay if no rule
-// decides.
+// Try judges the questions again. If no rule decides, the decisions of the mode, of standing approvals and of policy
+// programs stay as recorded.
 func (j *Judge) Try(list []Question) Trial {
 	t := Trial{List: []Judged{}}
 	for _, q := range list {

@@ -241,7 +241,7 @@ func chineseMessages() map[message.Code]string {
 		"kernel.other-mode":          "智能体现在处于模式 %s，而没有人选择它",
 		"kernel.processes-left":      "智能体结束后仍有它的进程在运行，Perlica 已结束它们：%s",
 		"kernel.ran":                 "未经询问就运行了",
-		"kernel.asked-later":         "它在提问之前就已运行",
+		"kernel.asked-later":         "它在智能体询问之前就已运行",
 		"kernel.refused-ran":         "被拒绝后仍然运行了",
 		"kernel.review":              "这些值将发给智能体；目前什么都没有发送",
 		"kernel.run-gone":            "提问的进程已结束",

@@ -32,7 +32,7 @@ type State string
 
 // These are the states of a change.
 const (
-	// Present means that the new content of the change stands in the file as it is on record, apart from later recorded
+	// Present means that the file has the new content of the change exactly as recorded, apart from later recorded
 	// changes.
 	Present State = "present"
 	// Partly means that some lines of the change are in the file, and the place was changed without a record.
@@ -44,8 +44,8 @@ const (
 )
 
 // Blame returns the lines of a file with their changes. The parameter "paths" has the absolute paths of the file: the
-// given one, and others if symbolic links lead to it. The parameter "content" is the present content of the file.
-// Changes that perhaps did not happen are no origin of a line.
+// given one, and others if symbolic links lead to it. The parameter "content" is the present content of the file. A
+// change that perhaps did not happen is not the origin of any line.
 func (v *View) Blame(ctx context.Context, paths []string, content string) (File, error) {
 	changes, err := v.Changes(ctx, Wanted{Paths: paths})
 	if err != nil {
@@ -69,7 +69,7 @@ func (v *View) Blame(ctx context.Context, paths []string, content string) (File,
 			more = false
 			continue
 		}
-		if c.Perhaps { // The step keeps the place of older changes, and names no origin.
+		if c.Perhaps { // The step lets older changes find their place, and its lines stay unknown.
 			f.States[n] = ""
 			if !e.created && !e.whole && !e.removes {
 				r.step(unknown, e)

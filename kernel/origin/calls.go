@@ -42,7 +42,7 @@ func diffsOf(t provider.ToolCall) (list []policy.Diff) {
 
 // runReader collects the tool calls of one run.
 type runReader struct {
-	change  Change // what all changes of the run have in common
+	change  Change // the fields that are equal in all changes of the run
 	agent   string // id of the agent in the registry
 	dir     string
 	calls   map[string]*call
@@ -154,7 +154,7 @@ func (r *runReader) call(id string) *call {
 	return c
 }
 
-// start returns the number of the first report about a tool call, or 0.
+// start returns the number of the event with the first report about a tool call, or 0.
 func (r *runReader) start() (first event.Seq) {
 	for _, c := range r.order {
 		if first == 0 || c.begin < first {
@@ -227,8 +227,8 @@ func (r *runReader) addReply(s fact.ReplySent, question event.InteractionID) {
 	}
 }
 
-// decisionOf returns the recorded decision of the policy that led to a reply. An agent may use the id of a request
-// again after the reply, so each decision counts once.
+// decisionOf returns the recorded decision of the policy that led to a reply, and forgets it. The agent may use the id
+// of the request again after the reply.
 func (r *runReader) decisionOf(s fact.ReplySent) Decision {
 	d, ok := r.decided[s.RequestID]
 	if !ok || d.Option != s.Option {
@@ -238,7 +238,7 @@ func (r *runReader) decisionOf(s fact.ReplySent) Decision {
 	return Decision{Kind: d.By, Why: d.Why}
 }
 
-// findAgent looks for the agent's introduction in an earlier run, because an agent may serve several runs.
+// findAgent looks for the agent's name in an earlier run, because an agent that serves several runs tells it once.
 func (r *runReader) findAgent(ctx context.Context, log event.Reader) error {
 	if _, ok := registry.Lookup(r.agent); ok || r.change.Session == "" {
 		return nil
@@ -272,7 +272,7 @@ func (r *runReader) changes() (list []Change) {
 		change.At, change.Call, change.Perhaps, change.Decision = c.at, string(c.ID), !done, c.decision
 		change.source = c.source
 		if c.source.Diff > 0 {
-			change.source.Args = 0 // The diffs count.
+			change.source.Args = 0 // The content is in the diffs.
 		}
 		change.source.Dir = r.dir
 		if ok {
@@ -287,7 +287,7 @@ func (r *runReader) changes() (list []Change) {
 	return list
 }
 
-// maxText is the number of characters that a Change has of its input's text.
+// maxText is the maximum length of Change.Text, in characters.
 const maxText = 60
 
 // beginning returns the first nonempty line of a text, cut to maxText characters.

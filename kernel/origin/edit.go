@@ -19,9 +19,9 @@ type edit struct {
 	removes  bool // the file is removed
 }
 
-// editsOf returns the changes of files that a tool call describes. The diffs of the call count. If it has none, the
-// known forms of the agent's tools count. The parameter "created" says that the record shows that the call made a new
-// file.
+// editsOf returns the changes of files that a tool call describes. It reads the diffs of the call. If the call has no
+// diff, it reads the tool's input by the known forms of the agent's tools. The parameter "created" is true if the
+// record shows that the call made a new file.
 func editsOf(agent registry.Known, dir string, created bool, call provider.ToolCall) (edits []edit) {
 	for _, c := range call.Content {
 		if c.Type != "diff" || c.Path == "" {

@@ -37,7 +37,7 @@ func inferred(ctx context.Context, log event.Reader, after event.Event) ([]Chang
 	return r.inferred(f, after), nil
 }
 
-// observedBefore returns the number of the observation before the turn of a run, or 0 if it is not complete.
+// observedBefore returns the number of the event with the complete observation before the run's turn, or 0.
 func observedBefore(ctx context.Context, log event.Reader, after event.Event) (event.Seq, error) {
 	q := event.Query{Run: after.Run, Until: after.Seq, Types: []event.Type{event.TreeObserved}}
 	for e, err := range log.Events(ctx, q) {
@@ -51,7 +51,7 @@ func observedBefore(ctx context.Context, log event.Reader, after event.Event) (e
 	return 0, nil
 }
 
-// inferred returns the changed files without those that the tool calls of the run describe.
+// inferred returns the changed files, except the files with a change that a tool call of the run describes.
 func (r *runReader) inferred(f fact.TreeObserved, after event.Event) (list []Change) {
 	change := r.change
 	change.Inferred, change.At, change.source.End = true, after.Time, after.Seq

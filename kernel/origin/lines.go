@@ -6,16 +6,16 @@ import (
 	"unicode"
 )
 
-// unmatched and unsure are values of match. A line is unsure if it may have been in the other text, too.
+// unmatched and unsure are results of match. A line is unsure if a has an equal line, but it may not be the same line.
 const (
 	unmatched = -1
 	unsure    = -2
 )
 
-// match returns for each line of b its line in a, or unmatched, or unsure. Both are the texts of one place before and
-// after a single change. Equal lines at the beginning and at the end of both are the same lines. So are lines with
-// enough letters that occur once in a and once in b, in the same order. An insertion that could stand at several places
-// counts at the last one, as it does in git.
+// match returns for each line of b the index of the same line in a, or unmatched, or unsure. The texts a and b are one
+// place of a file before and after a change. Equal lines at the beginning and at the end of both are the same lines. So
+// are lines with at least minAnchor letters that occur once in a and once in b, in the same order. If an insertion fits
+// at several places, match chooses the last one, as git does.
 func match(a, b []string) []int {
 	m := make([]int, len(b))
 	for i := range m {
@@ -25,7 +25,7 @@ func match(a, b []string) []int {
 	return m
 }
 
-// matchGap matches the lines between two places that belong together. The texts a and b begin at the lines i and j.
+// matchGap matches the lines between two matched lines. Their text begins at line i in a, and at line j in b.
 func matchGap(m []int, a, b []string, i, j int) {
 	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
 		m[j] = i
@@ -57,7 +57,7 @@ func matchGap(m []int, a, b []string, i, j int) {
 	}
 }
 
-// pair is a line of a and a line of b.
+// pair has the indexes of a line in a and of an equal line in b.
 type pair struct{ a, b int }
 
 // minAnchor is the minimum number of letters and digits of a line that identifies a place.
@@ -94,7 +94,7 @@ func anchorsOf(a, b []string) []pair {
 
 // increasing returns the longest part of the list in which both numbers grow. The list is ordered by b.
 func increasing(list []pair) []pair {
-	var ends []int // ends[n] is the index of the smallest last pair of a part of n+1 pairs
+	var ends []int // ends[n] is the index of the smallest pair that can end a part of n+1 pairs
 	before := make([]int, len(list))
 	for k, p := range list {
 		n, _ := slices.BinarySearchFunc(ends, p.a, func(e, a int) int { return list[e].a - a })

@@ -5,19 +5,19 @@ import (
 	"strings"
 )
 
-// A replay follows the lines of the present file back through the recorded changes of the file, from the newest change
-// to the oldest. Before each step, the state is the file as it was after the change, as far as it is known. If the new
-// content of the change stands at exactly one place, the step replaces it by the old content. Otherwise somebody
-// changed the place without a record. Then only lines with safe neighbours count, and the lines around them stay
+// A replay undoes the recorded changes of a file, from the newest to the oldest, to find the change of each line.
+// Before each step, the state is the file as it was after the change, as far as it is known. If the new content of the
+// change stands at exactly one place, the step replaces it by the old content. Otherwise somebody changed the place
+// without a record. Then a line gets an origin only if stepUnsafely recognises its neighbours. The other lines stay
 // unknown.
 type replay struct {
 	state  []line
 	origin []int          // for each line of the present file: the number of its change, or unknown
-	ids    map[string]int // the numbers of the texts of lines
+	ids    map[string]int // a number for each text of a line, so that texts can be compared quickly
 }
 
-// line is a line of the state. ref is the number of the line in the present file, or gone if the present file does not
-// have it or if its origin is decided. Equal texts have equal ids.
+// line is a line of the state. ref is the index of the line in the present file. It is gone if the present file does
+// not have the line, or if its origin must stay unknown. Equal texts have equal ids.
 type line struct {
 	text    string
 	ref, id int
@@ -28,12 +28,12 @@ const (
 	gone    = -1
 )
 
-// minPlace is the minimum number of letters and digits that identify a place in a file. A shorter text could stand
-// there by coincidence.
+// minPlace is the minimum number of letters and digits that identify a place in a file. A shorter text could be in the
+// file by coincidence.
 const minPlace = 16
 
-// minBlock is the minimum number of letters and digits of a block that identifies a place without an unchanged line.
-// A single line that occurs elsewhere, too, is shorter.
+// minBlock is the minimum number of letters and digits of a block that identifies a place, if all lines of the block
+// are new. It is longer than most lines, so one line that also occurs elsewhere is not enough.
 const minBlock = 3 * minPlace
 
 // newReplay returns the replay of a file with this content.
@@ -55,8 +55,8 @@ func (r *replay) newLine(text string, ref int) line {
 	return line{text, ref, id}
 }
 
-// step goes back over the change with the number n. It returns whether the new content of the change stands in the
-// state, and whether an older change can still count.
+// step undoes the change with the number n. It returns whether the new content of the change stands in the state, and
+// whether older changes can still be the origin of lines.
 func (r *replay) step(n int, e edit) (found, more bool) {
 	if e.removes {
 		return len(r.state) == 0, false
@@ -91,7 +91,7 @@ func (r *replay) step(n int, e edit) (found, more bool) {
 	return true, true
 }
 
-// forget leaves the origin of each line open that contains a line of a text.
+// forget keeps the origin unknown of each line of the state that contains one of the given lines.
 func (r *replay) forget(lines []string) {
 	for i, l := range r.state {
 		if slices.ContainsFunc(lines, func(text string) bool { return text != "" && strings.Contains(l.text, text) }) {
@@ -100,10 +100,10 @@ func (r *replay) forget(lines []string) {
 	}
 }
 
-// stepUnsafely goes back over a change although its new content does not stand in the state. A line counts if it
-// stands in a block of lines that the content has in the same way. If "all" is false, the block must also have a line
-// that the change leaves as it is, or at least minBlock letters. The first line and the last line may then be parts of
-// lines, so they do not count.
+// stepUnsafely undoes a change whose new content was changed later without a record. A line that the change wrote gets
+// the origin n if it lies in a block of lines that the state still has. "all" means that the content is the whole file.
+// Otherwise the block must also have a line that the change leaves as it is, or at least minBlock letters. The first
+// and the last line of the content may then be parts of lines, so they get no origin.
 func (r *replay) stepUnsafely(n int, all bool, before, after []string) {
 	m, places := match(before, after), r.blocks(all, after)
 	var old []line
@@ -132,8 +132,8 @@ func (r *replay) stepUnsafely(n int, all bool, before, after []string) {
 	r.state = append(old, r.state[copied:]...)
 }
 
-// undoBlock returns the lines before a change of a block of lines. The parameter m has the lines of the old content for
-// the block. A barrier stands where the old lines at an end of the block are unknown.
+// undoBlock returns the lines that a block of lines had before a change. The parameter m has, for each line of the
+// block, the index of the same line in the old content. A barrier replaces unknown old lines at an end of the block.
 func (r *replay) undoBlock(block []line, m []int, before []string) (old []line) {
 	last := unmatched
 	for k, i := range m {
@@ -157,11 +157,13 @@ func (r *replay) undoBlock(block []line, m []int, before []string) (old []line) 
 	return old
 }
 
-// barrier is the text of a line that no older state has. No line of a text file is equal to it.
+// barrier is the text of a placeholder for unknown lines. No line of a text file is equal to it.
 const barrier = "\x00"
 
-// blocks returns for each line of a text its line in the state, or unmatched. A block of equal lines counts if it has
-// enough letters, and a line that occurs once in both. If "all" is true, the text is a whole file.
+// blocks returns for each of the lines the index of the same line in the state, or unmatched. It matches a block of
+// equal lines if the block has minPlace letters, and if one of its lines occurs once in the state and once in the
+// lines. "all" means that the lines are a whole file. A block at the beginning or at the end of both then needs no such
+// line.
 func (r *replay) blocks(all bool, lines []string) []int {
 	state := make([]string, len(r.state))
 	for i, l := range r.state {
@@ -204,8 +206,8 @@ func (r *replay) blocks(all bool, lines []string) []int {
 	return m
 }
 
-// matchEqual matches the lines between two known places with the lines of the state between the same places, if all of
-// them are equal. It matches no line otherwise, because an equal line may be another line there.
+// matchEqual matches the lines with the lines of the state from "from" to "to", if all of them are equal. If one
+// differs, it matches none, because the equal ones may be other lines with the same text.
 func matchEqual(m []int, state, lines []string, from, to int) {
 	if from < 0 || to > len(state) || !slices.Equal(state[from:to], lines) {
 		return
@@ -228,7 +230,7 @@ func (r *replay) isWhole(lines []string) bool {
 	return slices.EqualFunc(r.state, lines, func(l line, text string) bool { return l.text == text })
 }
 
-// set decides the origin of a line.
+// set sets the origin of a line, if the present file has the line.
 func (r *replay) set(l line, n int) {
 	if l.ref >= 0 {
 		r.origin[l.ref] = n

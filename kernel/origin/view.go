@@ -16,8 +16,8 @@ import (
 	"github.com/perlica/perlica/eventlog/view"
 )
 
-// View is the open database view of the recorded changes of files. It has the places of the contents in the log, but no
-// contents. If its file is deleted, the next Open builds it from the log.
+// View is an open index of the recorded changes of files, in a database. It names the events with the contents, but has
+// no contents itself. If its file is deleted, the next Open builds it from the log.
 type View struct {
 	view *view.View
 	log  event.Reader
@@ -40,7 +40,7 @@ func projection(log event.Reader) view.Projection {
 			CREATE INDEX changes_by_path ON changes (path);
 			CREATE INDEX changes_by_time ON changes (at)`,
 		Types: []event.Type{event.Requested, event.CallEnforced, event.TreeObserved},
-		// A run counts even if these payloads are missing.
+		// Withheld passes these events to Apply even if their payloads were pruned.
 		Withheld: true,
 		Apply: func(ctx context.Context, tx *sqlx.Tx, e event.Event) error {
 			switch e.Type {

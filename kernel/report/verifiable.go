@@ -30,9 +30,9 @@ type VerifiableOptions struct {
 	Keys func(origin string) ([]string, error)
 }
 
-// VerifiableSummary counts the parts of a file of WriteVerifiable.
+// VerifiableSummary has the numbers of events that a verifiable report has and does not have.
 type VerifiableSummary struct {
-	// Events is the number of events with their headers. Left is the number of left out payloads among them.
+	// Events is the number of events in the report. Left is the number of their payloads that the report leaves out.
 	Events, Left int
 	// Newer is the number of newer events on the log, which no signed checkpoint covers.
 	Newer int64
@@ -47,7 +47,7 @@ var ErrNothingSigned = message.New("report.nothing-signed", "no signed checkpoin
 // maxShown is the longest payload that a verifiable report contains, in bytes.
 const maxShown = 16 << 10
 
-// maxDepth is the deepest JSON that a verifiable report contains. The verifiers' parsers have different limits.
+// maxDepth is the maximum nesting of JSON in a verifiable report, because the verifiers' parsers have different limits.
 const maxDepth = 50
 
 // WriteVerifiable writes one HTML file for an auditor. The file has the headers of the selected events, the payloads of
@@ -108,7 +108,7 @@ func shell() (head, middle, tail string) {
 	return head, "</main>" + middle, "</script>" + tail
 }
 
-// wordTable is the table of words in the file. The verifiers read the same table.
+// wordTable has the texts of the report. The file contains it as JSON, so that the verifiers use the same texts.
 type wordTable struct {
 	Types  map[event.Type]wordsOfType `json:"types"`
 	Kept   []event.Type               `json:"kept"` // the types whose payloads no pruning removes
@@ -122,8 +122,9 @@ type wordsOfType struct {
 	lines []wordsOfLine
 }
 
-// wordsOfLine shows each value at a path of the payload. Parts has pairs: the name of a member of such a value, and a
-// text before the member. Joiner separates the members. Without parts, the value itself is shown.
+// wordsOfLine describes a shown line: a label, and each value at a path of the payload. Without parts, the value itself
+// is shown. Otherwise parts has pairs: the name of a member of the value, and the text before it. joiner separates
+// them.
 type wordsOfLine struct {
 	label, path string
 	parts       [][2]string
@@ -184,13 +185,13 @@ type verifiable struct {
 	newer  int64
 }
 
-// stem has the texts of a header that many events share: the type, class, actor, writer and context, and the ids of
+// stem has the part of a header that many events share: the type, class, actor, writer and context, and the ids of
 // the session, conversation, run, trace, question and input.
 type stem [11]string
 
 // verifiableRow is an event: the index of its stem, its time, its id, and the length and the hash of its payload. If
-// the report shows the type, the payload follows, or the reason why it was left out. A row of two elements is the level
-// and the hash of a subtree without its events.
+// the report shows the type, the payload follows, or the reason why it was left out. A row of two elements replaces the
+// events of a subtree of the log's tree. It has the level and the hash of the subtree.
 type verifiableRow []any
 
 // shownEvent is an event of a verifiable report.

@@ -38,8 +38,8 @@ func (p *verifiablePage) render() string {
 	return p.out.String()
 }
 
-// findPrunings sets prunedBy of the events. The reason of a left out payload is signed by nothing, but a pruning in the
-// file is.
+// findPrunings sets prunedBy of the events. No signature covers the reason why a payload was left out, but a signature
+// covers a pruning in the file.
 func (p *verifiablePage) findPrunings() {
 	prunings := slices.DeleteFunc(p.of(event.LogPruned), func(r shownEvent) bool {
 		return r.Class != event.Fact || r.value == nil
@@ -68,7 +68,7 @@ func covers(pruning map[string]any, e shownEvent) bool {
 		matches("class", string(e.Class))
 }
 
-// absent counts the left out payloads of the types, or of all types.
+// absent counts the left out payloads of these types. Without types, it counts all left out payloads.
 func (p *verifiablePage) absent(types ...event.Type) (n int) {
 	for _, e := range p.events {
 		if e.why != "" && (len(types) == 0 || slices.Contains(types, e.Type)) {
@@ -78,7 +78,7 @@ func (p *verifiablePage) absent(types ...event.Type) (n int) {
 	return n
 }
 
-// fill puts texts in the places of a sentence of the table.
+// fill returns a sentence of the table. The arguments replace its {}.
 func (p *verifiablePage) fill(name string, args ...any) string {
 	head, rest, _ := strings.Cut(p.words.Text[name], "{}")
 	var b strings.Builder
@@ -214,13 +214,13 @@ func (p *verifiablePage) leftOut() (list []pair) {
 	return list
 }
 
-// called has the numbers of calls for each intent of an input.
+// called has, for each intent of an input, the number of calls.
 type called struct {
 	input event.InputID
 	made  []int
 }
 
-// calls counts the calls for each input, in the order of the inputs. It also returns the runs with an intent and
+// calls counts the calls for each input, in the order of the inputs. The result open has the runs with an intent but
 // without an end.
 func (p *verifiablePage) calls() (list []called, open map[event.RunID]bool) {
 	open = map[event.RunID]bool{}
@@ -473,7 +473,7 @@ func (p *verifiablePage) item(e shownEvent) string {
 		escape(p.fill("line", p.words.Types[e.Type].title, cut(about))))
 }
 
-// valuesAt returns the values at a path of names. A list stands for its elements.
+// valuesAt returns the values at a path such as "a.b". If a value on the path is a list, its elements are followed.
 func valuesAt(value any, path string) []any {
 	found := []any{value}
 	for name := range strings.SplitSeq(path, ".") {
@@ -494,7 +494,7 @@ func valuesAt(value any, path string) []any {
 	return found
 }
 
-// scalar returns a text, a number or a truth value as a text. For any other value it returns "".
+// scalar returns a string, a number or a bool as a text. For any other value it returns "".
 func scalar(value any) string {
 	switch v := value.(type) {
 	case bool:
@@ -529,7 +529,7 @@ func cut(text string) string {
 	return text
 }
 
-// moments returns the time of an event. A time outside of the usual range is the number on the log.
+// moments returns the time of an event as text. A time before 1970-01-01 00:00:01 is shown in nanoseconds instead.
 func moments(e shownEvent) string {
 	ns := e.Time.UnixNano()
 	if ns < 1e9 {

@@ -67,8 +67,8 @@ func filesOf(store *program.Store, f *flow.Flow) (list []program.File) {
 	return list
 }
 
-// trustedFiles returns the store that knows the trusted bytes of flows. If an environment variable trusts the project,
-// it trusts the bytes that the flows have now.
+// trustedFiles returns the store of the trusted contents of flow files. If an environment variable trusts the project,
+// the present contents are trusted.
 func trustedFiles(p *project.Project) *program.Store {
 	store := p.Programs()
 	if p.Config.Project.Once {
@@ -92,9 +92,9 @@ func (w Work) loadFlow(p *project.Project, name string) (*flow.Flow, error) {
 	return f, nil
 }
 
-// runFlow drives the flow run of a call. Its id is the id of the call's input. When soft ends, no further step begins,
-// and the running calls have w.Grace. The flow run then stays unfinished, and the next Keeper continues it. After an
-// error no Keeper continues it, so runFlow closes its open questions unless another process drives it.
+// runFlow drives the flow run of a call. The id of the flow run is the id of the call's input. When soft ends, no
+// further step begins, and the running calls may still take w.Grace. The next Keeper continues such a flow run. After
+// an error no Keeper continues it, so runFlow closes its open questions unless another process drives it.
 func (w Work) runFlow(hard, soft context.Context, c Call) error {
 	s, err := w.driveFlow(hard, soft, c)
 	switch {

@@ -19,7 +19,7 @@ type entry struct {
 
 var errIndex = errors.New("the index of git cannot be read")
 
-// These are parts of an entry in the index, by their places in bytes.
+// These are the offsets of the fields in an entry of the index, and the length of a hash, in bytes.
 const (
 	atModified = 8
 	atMode     = 24
@@ -99,7 +99,7 @@ func parseIndex(b []byte) (entries []entry, err error) {
 	return entries, nil
 }
 
-// offset decodes a number in the form of the offsets in git's packs. It returns the number of used bytes, or 0.
+// offset decodes a number in the variable-length format of offsets in git's packs. used is 0 if the number is invalid.
 func offset(b []byte) (n, used int) {
 	for i, c := range b {
 		if i > 0 {

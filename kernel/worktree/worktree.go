@@ -58,8 +58,8 @@ const (
 	maxDirty = 1000     // files
 )
 
-// Observe reads the state of the work tree that contains a folder. The index has its known files. In folders with such
-// files, it also finds files that the index does not have. It finds no files in other folders.
+// Observe reads the state of the work tree that contains a folder. It reads the files that the index names. In the
+// folders of these files and at the top, it also finds files that the index does not name. It reads no other folders.
 func Observe(ctx context.Context, dir string) (*Tree, error) {
 	top, git, err := find(dir)
 	if err != nil {
@@ -124,8 +124,8 @@ type observer struct {
 	left int64 // bytes that may still be hashed
 }
 
-// readFiles reads the known files and the other files in their folders. The parameter "written" is the time of the
-// index.
+// readFiles reads the files of the index and the other files in their folders. The parameter "written" is the time at
+// which the index was written.
 func (o *observer) readFiles(entries []entry, written time.Time) error {
 	folders := map[string]bool{".": true}
 	known := map[string]bool{}
@@ -170,8 +170,8 @@ func (o *observer) list(dir string) ([]fs.DirEntry, error) {
 	return f.ReadDir(-1)
 }
 
-// readKnown reads a file of the index. Without a change of its size and its time, its content is that of the index,
-// unless the index is not newer than the file.
+// readKnown reads a file of the index. If the mode, the size and the time are those of the index, and the index is
+// newer than the file, readKnown trusts the hash in the index. Otherwise it hashes the file.
 func (o *observer) readKnown(e entry, written time.Time) {
 	info, err := o.root.Lstat(filepath.FromSlash(e.path))
 	if err != nil {

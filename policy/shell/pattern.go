@@ -209,11 +209,11 @@ func (c Call) Known() (words []string, ok bool) {
 	return words, len(c) > 0
 }
 
-// nested are words that name no action by themselves. The next word does, as in npm run build.
+// nested has words that need the next word to name an action, as in npm run build.
 var nested = []string{"run", "exec", "compose", "tool", "-m", "pr", "issue", "stash", "remote", "config"}
 
 // Action returns the number of words at the beginning of the call that name its action, such as 2 for go test. It
-// returns 0 if only all words together do.
+// returns 0 if all words are needed.
 func (c Call) Action() int {
 	name := c.Program()
 	if _, runs := wrappers(name); runs || slices.Contains([]string{"xargs", "find", "parallel"}, name) {

@@ -40,21 +40,22 @@ type Known struct {
 	Hosts []string
 	// Files are further files of its configuration, relative to the home. In a sandbox it may write to existing ones.
 	Files []string
-	// Writes are the forms of the inputs of its tools that write files. They count where a tool call has no diff.
+	// Writes describe the inputs of its tools that write files. They are used for tool calls without a diff.
 	Writes []Write
 	// Creates means that a diff without an old text is the content of a file that was missing or empty before.
 	Creates bool
 }
 
-// Write is the form of the input of a tool that writes files: the names of the input's members. A tool call has this
-// form if all named members except All are texts in the input, and Edits is a list.
+// Write describes the input of a tool that writes files. Each field is the name of a member of the input, or "". An
+// input has this form if it has all named members. Only All may be missing. The members are texts, except All and
+// Edits.
 type Write struct {
 	Path     string
-	Text     string // the whole new content
-	Old, New string // a text and its replacement
-	All      string // true if every place is replaced
-	Edits    string // a list of objects with Old and New
-	Patch    string // a patch in the form of apply_patch, which names its files
+	Text     string // names the whole new content
+	Old, New string // name a text and its replacement
+	All      string // names a bool: true replaces every place with the old text
+	Edits    string // names a list of objects with the members Old and New
+	Patch    string // names a patch in the form of apply_patch, which has the paths of its files
 }
 
 // Model is the HTTP API of a model that is asked without an agent.

@@ -17,11 +17,11 @@ import (
 	"github.com/perlica/perlica/service/web/push"
 )
 
-// toBrowsers is the target of a table that names the subscribed browsers of the page of 'perlica web'. Each browser
-// is a target of its own.
+// toBrowsers is the value of "to" for the browsers that are subscribed on the page of 'perlica web'. Each browser is a
+// separate Target.
 const toBrowsers = "push"
 
-// browserRules returns the tables that name the subscribed browsers.
+// browserRules returns the [[notify]] tables with to = "push".
 func browserRules(p *project.Project) (rules []config.Notify) {
 	for _, r := range p.Config.Notify {
 		if r.To == toBrowsers {
@@ -31,7 +31,7 @@ func browserRules(p *project.Project) (rules []config.Notify) {
 	return rules
 }
 
-// SendsQuestions reports whether the questions of the project make notifications for the subscribed browsers.
+// SendsQuestions reports whether an open question of the project makes notifications for the subscribed browsers.
 func SendsQuestions(p *project.Project) bool {
 	return slices.ContainsFunc(browserRules(p), func(r config.Notify) bool { return slices.Contains(r.When, question) })
 }
@@ -71,7 +71,7 @@ func (b browsers) targets(ctx context.Context) (list []Target, err error) {
 	return list, nil
 }
 
-// find returns the paired device with this id that may answer questions. Without one, the device has no id.
+// find returns the paired device with this id, if it may answer questions. Otherwise it returns a device without id.
 func (b browsers) find(ctx context.Context, id string) (device.Device, error) {
 	user, err := project.User(b.p.Dir, b.p.Environ, nil)
 	if err != nil {
@@ -105,7 +105,7 @@ func (b browsers) send(ctx context.Context, id string, n note) (reply string, er
 	case dev.ID == "":
 		return "", errors.Join(&channel.RejectedError{Why: "the browser is not paired any longer"}, b.sender.Unsubscribe(id))
 	}
-	// A topic has at most 32 characters. A repetition replaces its undelivered message.
+	// A topic has at most 32 characters. A repeated attempt replaces the undelivered message with the same topic.
 	topic := strings.ReplaceAll(n.Key, "-", "")
 	return b.sender.Send(ctx, id, push.Message{Text: pushBody(n), Topic: topic[:min(len(topic), 32)], Kept: maxAge,
 		Urgent: n.isUrgent()})
@@ -135,15 +135,16 @@ func pushBody(n note) []byte {
 	}
 }
 
-// subscribed makes the deliveries to the browsers that are subscribed at a moment.
+// subscribed has a delivery for each subscribed browser.
 type subscribed struct {
 	browsers
 	deliverTo func(Target) *delivery
 	known     map[string]*delivery // by the id of the device
 }
 
-// present returns the deliveries to the subscribed browsers. It forgets the other ones, so that a browser that
-// subscribes again gets the events from then on.
+// present returns the deliveries to the browsers that are subscribed now. It forgets the deliveries to other browsers.
+// A browser that subscribes again therefore gets later events only. present unsubscribes a new browser if it is not
+// paired.
 func (s *subscribed) present(ctx context.Context) (list []*delivery, err error) {
 	ids, err := s.sender.Subscribed()
 	if err != nil {

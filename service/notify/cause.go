@@ -131,7 +131,7 @@ func due(c cause, r config.Notify) (at time.Time, ok bool) {
 type ledger struct {
 	target string // the digest
 	rules  []config.Notify
-	since  time.Time // no earlier event makes a notification
+	since  time.Time // events before this time make no notification
 
 	head    event.Seq // all events up to head were read
 	begun   bool
@@ -175,7 +175,7 @@ func (l *ledger) read(ctx context.Context, log *store.Reader, now time.Time) err
 	return nil
 }
 
-// follow applies events. After an error, a later call with the events after the head counts no event twice.
+// follow applies events and moves the head. After an error, a later call can begin after the head and repeats no event.
 func (l *ledger) follow(ctx context.Context, log *store.Reader, events iter.Seq2[event.Event, error]) error {
 	for e, err := range events {
 		if err != nil {

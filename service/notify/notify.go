@@ -7,8 +7,8 @@
 // key of the notification. A notification has no words of the agent or of the user, unless the configuration asks for
 // the content. The content is redacted. Nothing waits for a notification, and nothing of a run depends on one.
 //
-// Start runs one goroutine for each target, and one for all browsers. Each owns its ledgers, and stop joins them. The
-// goroutine of the browsers delivers to them at the same time, and joins these deliveries.
+// Start runs one goroutine for each target, and one for all browsers. Each goroutine owns its ledgers, and stop joins
+// the goroutines. The goroutine of the browsers starts one more for each delivery, and joins these.
 package notify
 
 import (
@@ -132,7 +132,7 @@ func deliverAll(follow, send context.Context, p *project.Project, opt Options) {
 	all.Wait()
 }
 
-// follower follows a log and makes the deliveries of each moment. One goroutine uses it.
+// follower follows a log and delivers its notifications when they are due. One goroutine uses it.
 type follower struct {
 	name    string // the target's name
 	log     *eventlog.Log
@@ -140,7 +140,7 @@ type follower struct {
 	present func(ctx context.Context) ([]*delivery, error)
 }
 
-// delivery delivers the notifications of a log to one target. One goroutine at a time uses it.
+// delivery delivers the notifications of a log to one target. Only one goroutine at a time may use it.
 type delivery struct {
 	target Target
 	log    *eventlog.Log

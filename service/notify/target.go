@@ -31,9 +31,9 @@ type Target struct {
 
 	// Contact is the name of the contact that the target is, or "".
 	Contact string
-	// browser is the id of the device that the target is, or "".
+	// browser is the id of the device whose browser is the target. It is "" for other targets.
 	browser string
-	// since is the time from which events count. Zero means that all count.
+	// since is the time of subscription: earlier events make no notification. Zero means that there is no such time.
 	since time.Time
 	// Rules are the tables that name the target.
 	Rules []config.Notify

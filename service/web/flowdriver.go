@@ -36,7 +36,7 @@ type flowStartJSON struct {
 // mostFlowRuns limits the number of flow runs that this server drives at the same time.
 const mostFlowRuns = 100
 
-// flowRunsHere holds the flow runs that this server drives, and the errors with which it stopped to drive others.
+// flowRunsHere has the flow runs that this server drives. For other flow runs, faults has the error that stopped them.
 type flowRunsHere struct {
 	mu     sync.Mutex
 	driven map[flowRunKey]*drivenFlow
@@ -58,7 +58,7 @@ type drivenFlow struct {
 	err         error
 }
 
-// fault returns the error with which this server stopped to drive a flow run, or nil.
+// fault returns the error that stopped a flow run on this server, or nil.
 func (h *flowRunsHere) fault(key flowRunKey) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -78,7 +78,7 @@ func (h *flowRunsHere) end(key flowRunKey, err error) {
 	}
 }
 
-// flowDriving is one start of a flow run.
+// flowDriving is a request to start or continue a flow run, with everything that the driver needs.
 type flowDriving struct {
 	in      flowStartJSON
 	file    *flow.Flow
@@ -232,7 +232,7 @@ func (s *Server) joinFlow(d *flowDriving) (*drivenFlow, error) {
 	return f, nil
 }
 
-// driveFlow drives a flow run until its end, until the server stops or until no step can begin.
+// driveFlow drives a flow run. It returns when the flow run has ended, when the server stops, or after an error.
 func (s *Server) driveFlow(d *flowDriving, f *drivenFlow) error {
 	_, wait := d.project.Answering(true, 0)
 	turns := &flow.Turns{Project: d.project, Runner: d.runner, Choice: project.Choice{Provider: d.in.Provider},
@@ -249,7 +249,7 @@ func (s *Server) driveFlow(d *flowDriving, f *drivenFlow) error {
 	return err
 }
 
-// isWanted reports whether a device that sent the start still has its right.
+// isWanted reports whether one of the devices that sent the start is still paired.
 func (s *Server) isWanted(f *drivenFlow) bool {
 	s.flowRunsHere.mu.Lock()
 	defer s.flowRunsHere.mu.Unlock()
@@ -259,8 +259,8 @@ func (s *Server) isWanted(f *drivenFlow) bool {
 	})
 }
 
-// answerStep answers a step's input when fewer turns run than the server may run. If all devices that started the flow
-// run were revoked, answerStep sends nothing.
+// answerStep answers a step's input. It waits while the server runs its maximum number of turns. If all devices that
+// sent the start were revoked, answerStep sends nothing.
 func (s *Server) answerStep(
 	ctx context.Context, f *drivenFlow, answer func() (record.Result, error),
 ) (record.Result, error) {

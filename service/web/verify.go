@@ -134,8 +134,8 @@ func noEvent(err error, ref string) error {
 	return err
 }
 
-// proving returns the named log and its reader. A log of another machine is an error, because only that machine makes
-// proofs of it.
+// proving returns the log that the request names, and its reader. For the copy of a worker's log it returns an error,
+// because only the worker itself can prove its log.
 func (s *Server) proving(r *request) (*eventLog, *store.Reader, error) {
 	l, err := s.named(r)
 	if err != nil {
@@ -154,8 +154,8 @@ func (s *Server) proving(r *request) (*eventLog, *store.Reader, error) {
 	return l, log.(*store.Reader), nil
 }
 
-// report sends a report for an auditor. It is a file to be saved: as a part of the page it would have the page's
-// origin.
+// report sends a report for an auditor as a file to be saved. The browser must not show it here, because its script
+// would then have the origin of the page.
 func (s *Server) report(w http.ResponseWriter, r *request) error {
 	if err := r.checkParameters("project", "context", "session", "since", "before"); err != nil {
 		return err
@@ -185,7 +185,7 @@ func (s *Server) report(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	defer done()
-	var file bytes.Buffer // an error on the way must not follow the beginning of a file
+	var file bytes.Buffer // complete before the reply begins, so that an error can still be the reply
 	_, err = report.WriteVerifiable(r.Context(), &file, log, q, report.VerifiableOptions{Mask: redactor.Changes,
 		Keys: p.VerifierKeys})
 	if errors.Is(err, report.ErrNoEvents) {

@@ -54,7 +54,7 @@ func (a *app) detach(ctx context.Context, cmd *cobra.Command, d *driving, name s
 	return out.err
 }
 
-// passedOn returns the flags of this command that its detached process needs, too.
+// passedOn returns the flags of this command that the detached process also needs.
 func passedOn(cmd *cobra.Command) (args []string) {
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		switch f.Name {

@@ -34,8 +34,8 @@ type runFlags struct {
 	id     string
 	stay   bool
 	most   int
-	// detach lets a process of its own drive the flow run. detached means that this process is the other one. Its
-	// standard input has the inputs in JSON.
+	// detach means that another process must drive the flow run. detached means that this process was started for that.
+	// A detached process reads the inputs as JSON from its standard input.
 	detach, detached bool
 }
 
@@ -52,14 +52,14 @@ changes, and takes over if that process dies.
 
 A question of the flow is asked at the terminal. Without a terminal it stays open, also
 after the end of this command: answer it with 'perlica pending', on the phone or on the
-page, and run the flow again with its --id. With --detach a process of its own drives the
-flow run, also after the end of the terminal, and waits for the answers. Ctrl-C lets the running calls end and begins no
-further step; a second Ctrl-C stops the calls.
+page, and run the flow again with its --id. With --detach another process drives the flow
+run and waits for the answers, also after the terminal was closed. Ctrl-C lets the running
+calls end and begins no further step; a second Ctrl-C stops the calls.
 
-The exit code is the worst of the steps: 0 all done; 1 a step failed, or the run was cancelled; 2 usage, or another
-file or other inputs under the same id; 5 a question is open or went unanswered; 6 an
-outcome is unknown; 7 the event log could not be written; 8 an agent wants a login;
-130 interrupted; 143 terminated.`,
+The exit code is the worst of the steps: 0 all done; 1 a step failed, or the run was
+cancelled; 2 usage, or another file or other inputs under the same id; 5 a question is open
+or went unanswered; 6 an outcome is unknown; 7 the event log could not be written; 8 an
+agent wants a login; 130 interrupted; 143 terminated.`,
 		Example: `  perlica flow run flows/review.toml --input files=@changed.txt
   git diff --name-only | perlica flow run review --input files=- --id "$CI_JOB_ID"
   perlica flow run nightly --detach`,

@@ -99,12 +99,12 @@ func fileAndLine(p *project.Project, arg string) (name string, line int, err err
 	}
 	line, err = strconv.Atoi(arg[at+1:])
 	if err != nil || line < 1 {
-		return "", 0, frame.UsageErrorf("%q: after the colon stands the number of a line", arg)
+		return "", 0, frame.UsageErrorf("%q: write the number of a line after the colon", arg)
 	}
 	return arg[:at], line, nil
 }
 
-// maxCell is the maximum width of the input's text and of a name before a line.
+// maxCell is the maximum width of the columns with the input's text and with the person or rule, in terminal cells.
 const maxCell = 20
 
 // writeLines writes the lines of a file, each after its run, its input, the person or rule, and the time.
@@ -141,11 +141,11 @@ func writeLines(w io.Writer, s screen.Styles, f origin.File, from, to int) error
 	return err
 }
 
-// unasked is the word of allowedBy for a change that nobody allowed.
+// unasked is the result of allowedBy for a change that is on record as unasked.
 const unasked = "UNASKED"
 
-// writePorcelain writes the format of git blame --porcelain. The id of a commit is the id of the run, filled up with
-// zeros. The zero id and git's words for it stand for an unknown origin.
+// writePorcelain writes the format of git blame --porcelain. The id of a commit is the id of the run, padded with
+// zeros. A line of unknown origin has an id of zeros and the author "Unknown".
 func writePorcelain(w io.Writer, f origin.File, from, to int, name string) error {
 	var b strings.Builder
 	told := map[string]bool{}
@@ -180,7 +180,7 @@ func commitID(f origin.File, l origin.Line) string {
 	return id + strings.Repeat("0", max(0, 40-len(id)))
 }
 
-// commitLines returns what porcelain tells about a run.
+// commitLines returns the header lines that git blame --porcelain prints for a commit, here for the run of a line.
 func commitLines(f origin.File, l origin.Line, name string) string {
 	allowed, sender, summary, at := "Unknown", "Unknown", "Origin not on record", int64(0)
 	if l.Change >= 0 {

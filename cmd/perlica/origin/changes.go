@@ -19,7 +19,7 @@ import (
 	"github.com/perlica/perlica/kernel/project"
 )
 
-// changesDefault is the default number of changes in changes.
+// changesDefault is the number of changes that 'perlica changes' lists without -n.
 const changesDefault = 50
 
 type changesFlags struct {
@@ -40,11 +40,11 @@ added and removed lines, the time, the run, who allowed the change, the present 
 the first words of the input. Without --since and --before, the command lists the newest 50
 changes. See docs/changes.md.
 
-A change is unasked if it is on record as unasked. It is allowed by unknown if nobody was
-asked and it is not on record as unasked. The state compares the change with the file as it
-is now: as recorded, changed since, gone, or rewritten by a later recorded change. A file
-that changed during a run without such a tool call is inferred. This needs the setting
-record.git.
+UNASKED means that Perlica recorded the change as made without a question. ALLOWED BY is
+unknown if the log has neither a question about the change nor such a record. The state
+compares the change with the file as it is now: as recorded, changed since, gone, or
+rewritten by a later recorded change. A change is inferred if a file changed during a run
+and no tool call describes the change. This needs the setting record.git.
 
 Exit codes: 0 listed; 1 the log cannot be read; 2 usage.`,
 		Example: `  perlica changes
@@ -148,15 +148,15 @@ func (a *app) compare(ctx context.Context, view *origin.View, list []origin.Chan
 	return shown, nil
 }
 
-// blame returns the states of the changes of a file. A missing file is empty. Folders, pipes, devices and large files
-// cannot be compared, so their changes have no states. The agent chose the path.
+// blame returns the states of the changes of a file. A missing file counts as empty. The agent chose the path, so it
+// may lead to a folder, a pipe, a device or a large file. blame does not read these, and their changes have no states.
 func blame(ctx context.Context, view *origin.View, path string) (origin.File, error) {
 	content, err := config.ReadRegular(path, maxFile)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return origin.File{Path: path}, nil
 	}
 	f, err := view.Blame(ctx, []string{path}, string(content))
-	f.Lines = nil // They need the memory of the whole content.
+	f.Lines = nil // They would keep the whole content in memory.
 	return f, err
 }
 

@@ -35,7 +35,7 @@ func (a *app) reading(ctx context.Context,
 	})
 }
 
-// pathsOf returns the absolute path of an argument, and the path without symbolic links if that is another one.
+// pathsOf returns the absolute path of an argument, and also the path with resolved symbolic links if it differs.
 func pathsOf(p *project.Project, arg string) []string {
 	path := filepath.Clean(arg)
 	if !filepath.IsAbs(path) {
@@ -47,13 +47,13 @@ func pathsOf(p *project.Project, arg string) []string {
 	return []string{path}
 }
 
-// maxFile is the maximum size of a file that is compared with the record.
+// maxFile is the maximum size of a file that is compared with the record, in bytes.
 const maxFile = 4 << 20
 
 // shortTime is the format of a local time in a list.
 const shortTime = "2006-01-02 15:04 MST"
 
-// allowedBy names the person or the rule that allowed a change.
+// allowedBy returns the name of the person that allowed a change, or the kind of the decision, such as "rule".
 func allowedBy(d origin.Decision) string {
 	switch {
 	case d.Unasked():

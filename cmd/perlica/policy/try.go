@@ -194,7 +194,7 @@ func writeTrial(w io.Writer, s screen.Styles, width int, t hindsight.Trial) erro
 	return nil
 }
 
-// writeJudged prints a table of questions. Each row has the style.
+// writeJudged prints a table of questions. The parameter "style" adds colours to a row.
 func writeJudged(w io.Writer, s screen.Styles, width int, list []hindsight.Judged, style func(string) string) error {
 	g := frame.Grid{Head: []string{"RUN", "ASKED", "ANSWER", "NOW", "WHAT", "WHY", "PROJECT"}}
 	one := !slices.ContainsFunc(list, func(j hindsight.Judged) bool { return j.Project != list[0].Project })

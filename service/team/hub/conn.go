@@ -33,10 +33,10 @@ const (
 	oidTexts = 1009
 )
 
-// timeLayout is the layout of a timestamptz in the setting datestyle = ISO.
+// timeLayout is the layout in which the server sends a timestamptz, because the connection sets datestyle = ISO.
 const timeLayout = "2006-01-02 15:04:05.999999Z07"
 
-// Exchange is a transaction whose statements cross the network together.
+// Exchange is a list of statements that cross the network together and run in one transaction.
 type Exchange []queued
 
 type queued struct {
@@ -45,13 +45,13 @@ type queued struct {
 	read func(*rows) error // reads the result; nil ignores it
 }
 
-// Add adds a statement. The result is valid until the next Add.
+// Add adds a statement. The caller may use the returned pointer until the next Add.
 func (x *Exchange) Add(sql string, args ...any) *queued {
 	*x = append(*x, queued{sql, args, nil})
 	return &(*x)[len(*x)-1]
 }
 
-// Exec runs a statement and returns the number of its rows.
+// Exec runs a statement and returns the number of affected rows.
 func (c *Conn) Exec(ctx context.Context, sql string, args ...any) (int64, error) {
 	rows, err := c.query(ctx, sql, args...)
 	if err != nil {
@@ -61,7 +61,7 @@ func (c *Conn) Exec(ctx context.Context, sql string, args ...any) (int64, error)
 	return tag.RowsAffected(), err
 }
 
-// QueryRow runs a statement whose first row Scan reads. The caller must call Scan.
+// QueryRow runs a statement. The caller must call Scan on the result, which reads the first row.
 func (c *Conn) QueryRow(ctx context.Context, sql string, args ...any) Row {
 	rows, err := c.query(ctx, sql, args...)
 	return Row{rows, err}
@@ -85,7 +85,7 @@ func (r Row) Scan(destinations ...any) error {
 	return cmp.Or(err, r.rows.close())
 }
 
-// Send runs an exchange. The first use of a statement takes an exchange more.
+// Send runs an exchange. The first use of a statement takes one more round trip, because the server must prepare it.
 func (c *Conn) Send(ctx context.Context, x Exchange) error {
 	var batch pgconn.Batch
 	for _, s := range x {
@@ -281,7 +281,7 @@ func (r *rows) close() error {
 	return err
 }
 
-// scan copies the columns of the present row to variables. A destination nil skips its column.
+// scan copies the columns of the present row to variables. If a destination is nil, its column is skipped.
 func (r *rows) scan(destinations ...any) error {
 	values := r.reader.Values()
 	if len(values) != len(destinations) {
@@ -331,7 +331,7 @@ func collect[T any](r *rows) ([]T, error) {
 	return list, err
 }
 
-// collectOne reads the first row as collect does. The error is sql.ErrNoRows if there is no row.
+// collectOne reads all rows as collect does and returns the first one. Without a row, the error is sql.ErrNoRows.
 func collectOne[T any](r *rows) (one T, err error) {
 	list, err := collect[T](r)
 	if err != nil {

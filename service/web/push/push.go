@@ -4,9 +4,9 @@
 // redirects. Subscriptions and the key are files of the user's state. Each is replaced as a whole, and no log contains
 // them. The package knows neither questions nor requests.
 //
-// Send sends one message and returns the reply. Wake sends a message that says only that a question waits, and no
-// caller waits for it. Wake sends one message for a device at a time, and all requests in the meantime become one
-// further message. Neither sends a failed message again.
+// Send sends one message and returns the reply. Wake sends a message that says only that a question waits, and returns
+// at once. While a message of Wake to a device is under way, all further calls for the device become one later message.
+// Neither Send nor Wake sends a failed message again.
 //
 // Each device with a wanted message has one goroutine. Sender.over counts these goroutines, and
 // Close joins them.
@@ -238,7 +238,7 @@ func (s *Sender) post(ctx context.Context, device string, sub Subscription, m Me
 	return reply, err
 }
 
-// rateLimitPause is the pause if a push service asks for one and names no time.
+// rateLimitPause is the pause before the next attempt if a push service asks for a pause without a time.
 const rateLimitPause = 30 * time.Second
 
 // once makes a request that net/http cannot repeat. Its errors have the kinds of channel.Channel.
