@@ -45,7 +45,8 @@ func (r *Runner) recordTree(run *run, before *worktree.Tree, turn int64) *worktr
 	if before != nil {
 		f.When, f.Late = "after", r.turns.Load() != turn
 		if before.Root == tree.Root {
-			f.Changed = tree.Since(before)
+			changed, more := tree.Since(before)
+			f.Changed, f.More = changed, f.More || more
 		}
 	}
 	// If the log cannot be written, the agent's next line ends the run, or the run has ended.

@@ -2,6 +2,7 @@ package worktree
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
@@ -36,18 +37,22 @@ const (
 )
 
 // parseIndex reads an index of version 2, 3 or 4, in a repository with SHA-1. It leaves out other repositories in the
-// tree, and files that need not be there.
-func parseIndex(b []byte) (entries []entry, err error) {
+// tree, and files that need not be there. An index over a limit cannot be read: in version 4, a path of a few bytes can
+// repeat a long one.
+func parseIndex(ctx context.Context, b []byte) (entries []entry, err error) {
 	if len(b) < 12+blobBytes || string(b[:4]) != "DIRC" {
 		return nil, errIndex
 	}
-	version, count := binary.BigEndian.Uint32(b[4:]), int(binary.BigEndian.Uint32(b[8:]))
-	if version < 2 || version > 4 {
+	version, count := binary.BigEndian.Uint32(b[4:]), binary.BigEndian.Uint32(b[8:])
+	if version < 2 || version > 4 || count > maxFiles {
 		return nil, errIndex
 	}
 	b = b[12 : len(b)-blobBytes] // a checksum ends the file
-	before := ""
+	before, total := "", 0
 	for range count {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 		if len(b) < atBlob+blobBytes+2 {
 			return nil, errIndex
 		}
@@ -66,22 +71,13 @@ func parseIndex(b []byte) (entries []entry, err error) {
 			extended = binary.BigEndian.Uint16(b[n:])
 			n += 2
 		}
-		if version == 4 {
-			cut, used := offset(b[n:])
-			if n += used; used == 0 || cut > len(before) {
-				return nil, errIndex
-			}
-			before = before[:len(before)-cut]
-		} else {
-			before = ""
-		}
-		end := bytes.IndexByte(b[n:], 0)
-		if end < 0 {
+		var used int
+		e.path, used = parsePath(b[n:], version, before)
+		if total += len(e.path); used == 0 || total > maxPaths {
 			return nil, errIndex
 		}
-		e.path = before + string(b[n:n+end])
 		before = e.path
-		if n += end + 1; version < 4 {
+		if n += used; version < 4 {
 			n += (8 - n%8) % 8 // NUL bytes fill the entry up to a multiple of eight
 		}
 		if n > len(b) {
@@ -97,6 +93,24 @@ func parseIndex(b []byte) (entries []entry, err error) {
 		}
 	}
 	return entries, nil
+}
+
+// parsePath reads the path of an entry. In version 4, it begins like the path before it. The function returns the
+// number of used bytes, or 0.
+func parsePath(b []byte, version uint32, before string) (name string, used int) {
+	same := 0 // bytes of the path before
+	if version == 4 {
+		var cut int
+		if cut, used = offset(b); used == 0 || cut > len(before) {
+			return "", 0
+		}
+		same = len(before) - cut
+	}
+	end := bytes.IndexByte(b[used:], 0)
+	if end < 0 || same+end > maxPath {
+		return "", 0
+	}
+	return before[:same] + string(b[used:used+end]), used + end + 1
 }
 
 // offset decodes a number in the variable-length format of offsets in git's packs. used is 0 if the number is invalid.

@@ -1,9 +1,10 @@
 // Package worktree reads a git work tree without git.
 //
 // The package promises that no setting of the repository has an effect: it reads HEAD, the references and the index
-// alone, and starts no program. It follows no symbolic link out of the work tree, and it opens regular files only. It
-// stores no content of a file, only hashes. Filters are not applied, so a file whose filter changes its content always
-// counts as different from the index. Such a file is still equal to itself before and after a turn.
+// alone, and starts no program. It follows no symbolic link out of the work tree or out of git's folder. It reads
+// regular files and folders only, and does not wait for a pipe. It stores no content of a file, only hashes. Filters
+// are not applied, so a file whose filter changes its content always counts as different from the index. Such a file
+// is still equal to itself before and after a turn.
 package worktree
 
 import (
@@ -15,6 +16,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -37,7 +39,8 @@ type Tree struct {
 	// More means that a limit was reached, so that files may be missing in Dirty.
 	More bool
 
-	files map[string]state // by slash path
+	files   map[string]state // by slash path
+	partial bool             // files may be missing in "files"
 }
 
 // state is a file at the time of the observation.
@@ -56,48 +59,59 @@ const (
 	maxFile  = 4 << 20  // bytes of a hashed file
 	maxBytes = 64 << 20 // bytes of all hashed files
 	maxDirty = 1000     // files
+	maxFiles = 200_000  // files of the index, and files with a state
+	maxPath  = 4096     // bytes of a path in the index
+	maxPaths = 64 << 20 // bytes of all paths in the index
 )
+
+// A folder is read in pieces of this many files.
+const piece = 256
 
 // Observe reads the state of the work tree that contains a folder. It reads the files that the index names. In the
 // folders of these files and at the top, it also finds files that the index does not name. It reads no other folders.
 func Observe(ctx context.Context, dir string) (*Tree, error) {
-	top, git, err := find(dir)
-	if err != nil {
-		return nil, err
-	}
-	root, err := os.OpenRoot(top)
+	root, err := findTop(dir)
 	if err != nil {
 		return nil, err
 	}
 	defer root.Close()
-	o := observer{ctx: ctx, root: root, tree: &Tree{Root: top, files: map[string]state{}}, left: maxBytes}
+	git, err := openGit(root)
+	if err != nil {
+		return nil, err
+	}
+	defer git.Close()
+	o := observer{ctx: ctx, root: root, tree: &Tree{Root: filepath.Clean(root.Name()), files: map[string]state{}},
+		left: maxBytes, most: maxFiles}
 	if o.tree.Head, err = head(git); err != nil {
 		return nil, err
 	}
-	text, written, err := readFile(filepath.Join(git, "index"), maxIndex)
+	text, written, err := readFile(git, "index", maxIndex)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	var entries []entry
 	if len(text) > 0 {
-		if entries, err = parseIndex(text); err != nil {
+		if entries, err = parseIndex(ctx, text); err != nil {
 			return nil, err
 		}
 	}
 	if err := o.readFiles(entries, written); err != nil {
 		return nil, err
 	}
-	slices.SortFunc(o.tree.Dirty, func(a, b fact.TreeFile) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(o.tree.Dirty, byPath)
 	return o.tree, nil
 }
 
+func byPath(a, b fact.TreeFile) int { return strings.Compare(a.Path, b.Path) }
+
 // Since returns the files whose content or mode differs from an earlier state of the same work tree, ordered by path.
-// The mode of a removed file is empty.
-func (t *Tree) Since(before *Tree) (changed []fact.TreeFile) {
+// The mode of a removed file is empty. The result "more" means that files may be missing.
+func (t *Tree) Since(before *Tree) (changed []fact.TreeFile, more bool) {
 	for name, now := range t.files {
 		then, ok := before.files[name]
 		switch {
 		case !ok:
+			ok = before.partial
 		case now.Blob != "" && then.Blob != "":
 			ok = now.Blob == then.Blob && now.Mode == then.Mode
 		default: // A large file is compared by its size and its time.
@@ -108,12 +122,12 @@ func (t *Tree) Since(before *Tree) (changed []fact.TreeFile) {
 		}
 	}
 	for name := range before.files {
-		if _, ok := t.files[name]; !ok {
+		if _, ok := t.files[name]; !ok && !t.partial {
 			changed = append(changed, fact.TreeFile{Path: name})
 		}
 	}
-	slices.SortFunc(changed, func(a, b fact.TreeFile) int { return strings.Compare(a.Path, b.Path) })
-	return changed
+	slices.SortFunc(changed, byPath)
+	return changed[:min(len(changed), maxDirty)], len(changed) > maxDirty || t.partial || before.partial
 }
 
 // observer reads the files of one work tree.
@@ -122,6 +136,7 @@ type observer struct {
 	root *os.Root
 	tree *Tree
 	left int64 // bytes that may still be hashed
+	most int   // the most files with a state
 }
 
 // readFiles reads the files of the index and the other files in their folders. The parameter "written" is the time at
@@ -140,34 +155,44 @@ func (o *observer) readFiles(entries []entry, written time.Time) error {
 		folders[path.Dir(e.path)] = true
 		o.readKnown(e, written)
 	}
-	for dir := range folders {
-		if o.ctx.Err() != nil {
-			return o.ctx.Err()
-		}
-		list, err := o.list(dir)
-		if err != nil {
-			continue // The folder was removed.
-		}
-		for _, d := range list {
-			name := path.Join(dir, d.Name())
-			if known[name] || d.Name() == ".git" || !d.Type().IsRegular() {
-				continue
-			}
-			if info, err := d.Info(); err == nil {
-				o.add(o.stateOf(name, info))
-			}
+	for _, dir := range slices.Sorted(maps.Keys(folders)) {
+		if err := o.readOthers(dir, known); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-func (o *observer) list(dir string) ([]fs.DirEntry, error) {
-	f, err := o.root.Open(filepath.FromSlash(dir))
+// readOthers reads the files of a folder that the index does not have. A removed or replaced folder has no files.
+func (o *observer) readOthers(dir string, known map[string]bool) error {
+	f, err := open(o.root, filepath.FromSlash(dir), fs.ModeDir)
 	if err != nil {
-		return nil, err
+		return o.ctx.Err()
 	}
 	defer f.Close()
-	return f.ReadDir(-1)
+	for !o.tree.partial {
+		list, err := f.ReadDir(piece)
+		for _, d := range list {
+			if o.ctx.Err() != nil {
+				return o.ctx.Err()
+			}
+			name := path.Join(dir, d.Name())
+			if known[name] || d.Name() == ".git" || !d.Type().IsRegular() {
+				continue
+			}
+			if len(o.tree.files) >= o.most {
+				o.tree.partial, o.tree.More = true, true
+				break
+			}
+			if info, err := d.Info(); err == nil {
+				o.add(o.stateOf(name, info))
+			}
+		}
+		if err != nil {
+			break // usually the end of the folder
+		}
+	}
+	return o.ctx.Err()
 }
 
 // readKnown reads a file of the index. If the mode, the size and the time are those of the index, and the index is
@@ -214,9 +239,7 @@ func (o *observer) stateOf(name string, info fs.FileInfo) state {
 			s.Blob = blobOf([]byte(target))
 		}
 	case info.Mode().IsRegular() && info.Size() <= maxFile && info.Size() <= o.left:
-		f, err := openRegular(func(flag int) (*os.File, error) {
-			return o.root.OpenFile(filepath.FromSlash(name), flag, 0)
-		})
+		f, err := open(o.root, filepath.FromSlash(name), 0)
 		if err != nil {
 			return s
 		}
@@ -253,74 +276,109 @@ func blobOf(text []byte) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// find returns the top of the work tree that contains a folder, and the folder of its HEAD and its index.
-func find(dir string) (top, git string, err error) {
-	for top = filepath.Clean(dir); ; top = filepath.Dir(top) {
-		git = filepath.Join(top, ".git")
-		if info, err := os.Stat(git); err == nil {
-			if info.IsDir() {
-				return top, git, nil
-			}
-			text, _, err := readFile(git, 4096)
-			to, ok := bytes.CutPrefix(bytes.TrimSpace(text), []byte("gitdir: "))
-			if err != nil || !ok {
-				return "", "", errors.Join(errNoTree, err)
-			}
-			if git = string(to); !filepath.IsAbs(git) {
-				git = filepath.Join(top, git)
-			}
-			return top, git, nil
+// findTop opens the top of the work tree that contains a folder.
+func findTop(dir string) (*os.Root, error) {
+	for top := filepath.Clean(dir); ; top = filepath.Dir(top) {
+		if _, err := os.Lstat(filepath.Join(top, ".git")); err == nil {
+			return openRoot(top)
 		}
 		if top == filepath.Dir(top) {
-			return "", "", errNoTree
+			return nil, errNoTree
 		}
 	}
 }
 
+// openGit opens the folder of the HEAD and the index of a work tree.
+func openGit(top *os.Root) (*os.Root, error) {
+	info, err := top.Lstat(".git")
+	if err != nil {
+		return nil, err
+	}
+	if info.IsDir() {
+		return openRoot(filepath.Join(top.Name(), ".git"))
+	}
+	text, _, err := readFile(top, ".git", maxPath)
+	to, ok := bytes.CutPrefix(text, []byte("gitdir: "))
+	if err != nil || !ok {
+		return nil, errors.Join(errNoTree, err)
+	}
+	return openNamed(top, to)
+}
+
+// openNamed opens a folder that a file of git names. The name is absolute or relative to the folder "from". A name on
+// another machine is an error, because a mere look at it would start a connection on Windows.
+func openNamed(from *os.Root, text []byte) (*os.Root, error) {
+	name := strings.TrimSpace(string(text))
+	slashed := strings.ReplaceAll(name, `\`, "/")
+	if strings.HasPrefix(slashed, "//") || strings.HasPrefix(slashed, "/??/") {
+		return nil, fmt.Errorf("%w: %q is a name on another machine", errNoTree, name)
+	}
+	if !filepath.IsAbs(name) {
+		name = filepath.Join(from.Name(), name)
+	}
+	return openRoot(name)
+}
+
+// openRoot opens a folder. With the separator at the end, a pipe in its place is an error and does not block.
+func openRoot(name string) (*os.Root, error) {
+	return os.OpenRoot(filepath.Clean(name) + string(filepath.Separator))
+}
+
 // head returns the commit that HEAD names. It is empty if the branch has no commit.
-func head(git string) (string, error) {
-	text, _, err := readFile(filepath.Join(git, "HEAD"), 4096)
+func head(git *os.Root) (string, error) {
+	text, _, err := readFile(git, "HEAD", maxPath)
 	if err != nil {
 		return "", err
 	}
 	common := git
-	if to, _, err := readFile(filepath.Join(git, "commondir"), 4096); err == nil {
-		if common = strings.TrimSpace(string(to)); !filepath.IsAbs(common) {
-			common = filepath.Join(git, common)
+	to, _, err := readFile(git, "commondir", maxPath)
+	if err == nil {
+		if common, err = openNamed(git, to); err == nil {
+			defer common.Close()
 		}
+	} else if errors.Is(err, fs.ErrNotExist) {
+		err = nil
 	}
 	for range 5 { // the most symbolic references in a row that git follows
+		if err != nil {
+			return "", err
+		}
 		ref, symbolic := bytes.CutPrefix(bytes.TrimSpace(text), []byte("ref: "))
 		if !symbolic {
 			return commitID(ref), nil
 		}
-		name := string(ref)
-		if !filepath.IsLocal(filepath.FromSlash(name)) {
+		name := filepath.FromSlash(string(ref))
+		if !filepath.IsLocal(name) {
 			return "", nil
 		}
-		if text, _, err = readFile(filepath.Join(git, name), 4096); err != nil {
-			text, _, err = readFile(filepath.Join(common, name), 4096)
+		if text, _, err = readFile(git, name, maxPath); noFile(err) {
+			text, _, err = readFile(common, name, maxPath)
 		}
-		if err != nil {
-			return packed(common, name), nil
+		if noFile(err) {
+			return packed(common, string(ref))
 		}
 	}
-	return "", nil
+	return "", err
 }
 
-// packed returns the commit of a reference in the file of packed references.
-func packed(common, name string) string {
-	text, _, err := readFile(filepath.Join(common, "packed-refs"), maxRefs)
-	if err != nil {
-		return ""
+// noFile reports whether an error means that there is no file of a name. Git leaves empty folders in the places of
+// packed references.
+func noFile(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, errFolder) }
+
+// packed returns the commit of a reference in the file of packed references. It is empty if the file does not have the
+// reference.
+func packed(common *os.Root, name string) (string, error) {
+	text, _, err := readFile(common, "packed-refs", maxRefs)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
 	}
 	for line := range bytes.Lines(text) {
 		id, ref, _ := bytes.Cut(bytes.TrimSpace(line), []byte(" "))
 		if string(ref) == name {
-			return commitID(id)
+			return commitID(id), nil
 		}
 	}
-	return ""
+	return "", nil
 }
 
 // commitID returns the id of a commit, or "" for any other text.
@@ -332,8 +390,8 @@ func commitID(text []byte) string {
 }
 
 // readFile reads a regular file of at most "most" bytes, and its time.
-func readFile(name string, most int64) ([]byte, time.Time, error) {
-	f, err := openRegular(func(flag int) (*os.File, error) { return os.OpenFile(name, flag, 0) })
+func readFile(root *os.Root, name string, most int64) ([]byte, time.Time, error) {
+	f, err := open(root, name, 0)
 	if err != nil {
 		return nil, time.Time{}, err
 	}
@@ -349,14 +407,30 @@ func readFile(name string, most int64) ([]byte, time.Time, error) {
 	return text, info.ModTime(), err
 }
 
-// openRegular opens a regular file for reading. It does not wait for the other end of a pipe.
-func openRegular(open func(flag int) (*os.File, error)) (*os.File, error) {
-	f, err := open(os.O_RDONLY | syscall.O_NONBLOCK)
+// These are errors of open.
+var (
+	errFolder = errors.New("a folder is in the place of a file")
+	errKind   = errors.New("a link or another special file is in the place of a file or a folder")
+)
+
+// open opens a file of a type for reading: 0 for a regular file, or fs.ModeDir. It follows no link at the end of the
+// name. It does not wait for the other end of a pipe, even if a pipe replaces the file in the meantime.
+func open(root *os.Root, name string, kind fs.FileMode) (*os.File, error) {
+	before, err := root.Lstat(name)
+	switch {
+	case err != nil:
+		return nil, err
+	case kind == 0 && before.IsDir():
+		return nil, fmt.Errorf("%s: %w", name, errFolder)
+	case before.Mode().Type() != kind:
+		return nil, fmt.Errorf("%s: %w", name, errKind)
+	}
+	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, errors.Join(errors.New("not a regular file"), err, f.Close())
+	if info, err := f.Stat(); err != nil || !os.SameFile(before, info) {
+		return nil, errors.Join(fmt.Errorf("%s: %w", name, errKind), err, f.Close())
 	}
 	return f, nil
 }

@@ -3,7 +3,10 @@
 package worktree
 
 import (
+	"context"
+	"encoding/binary"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -57,11 +60,48 @@ func repository(t *testing.T) string {
 
 func observe(t *testing.T, dir string) *Tree {
 	t.Helper()
-	tree, err := Observe(t.Context(), dir)
+	tree, err := observeSoon(t, dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return tree
+}
+
+// observeSoon fails if an observation hangs.
+func observeSoon(t *testing.T, dir string) (tree *Tree, err error) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		tree, err = Observe(t.Context(), dir)
+	}()
+	select {
+	case <-done:
+	case <-time.After(time.Minute):
+		t.Fatal("the observation does not end")
+	}
+	return tree, err
+}
+
+// since returns the paths of the changed files. It fails if files may be missing.
+func since(t *testing.T, after, before *Tree) string {
+	t.Helper()
+	changed, more := after.Since(before)
+	if more {
+		t.Error("files may be missing")
+	}
+	return paths(changed)
+}
+
+// replace removes a file or a folder and makes a pipe in its place.
+func replace(t *testing.T, path string) {
+	t.Helper()
+	if err := os.RemoveAll(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Skip("there are no pipes")
+	}
 }
 
 // paths returns the paths of files, with - before a missing file.
@@ -104,7 +144,7 @@ func TestObserve(t *testing.T) {
 			if got := paths(after.Dirty); got != "a.txt -sub/b.txt sub/new.txt" {
 				t.Errorf("dirty: %s", got)
 			}
-			if got := paths(after.Since(before)); got != "a.txt -sub/b.txt sub/new.txt" {
+			if got := since(t, after, before); got != "a.txt -sub/b.txt sub/new.txt" {
 				t.Errorf("changed: %s", got)
 			}
 			if f := after.Dirty[0]; f.Blob != git(t, dir, "hash-object", "a.txt") || f.Mode != "100644" || f.Size != 2 {
@@ -113,7 +153,7 @@ func TestObserve(t *testing.T) {
 			git(t, dir, "add", "-A")
 			git(t, dir, "commit", "-q", "-m", "second")
 			committed := observe(t, dir)
-			if got := paths(committed.Since(after)); got != "" || len(committed.Dirty) > 0 || committed.Head == after.Head {
+			if got := since(t, committed, after); got != "" || len(committed.Dirty) > 0 || committed.Head == after.Head {
 				t.Errorf("a commit changes %q, dirty %s", got, paths(committed.Dirty))
 			}
 		})
@@ -195,17 +235,210 @@ func TestHostileRepository(t *testing.T) {
 	if _, err := os.Stat(started); !errors.Is(err, os.ErrNotExist) {
 		t.Error("a program was started")
 	}
-	for _, name := range []string{"index", "HEAD"} { // A pipe in the place of a file of git ends the observation.
-		path := filepath.Join(dir, ".git", name)
-		if err := os.Remove(path); err != nil {
-			t.Fatal(err)
+}
+
+// TestHostilePipes checks that a pipe in the place of a file or a folder delays no observation. The test finds a folder
+// that is opened like a file, because the observation then waits for ever.
+func TestHostilePipes(t *testing.T) {
+	for _, name := range []string{"sub", "sub/deep", "sub/b.txt"} {
+		dir := repository(t)
+		replace(t, filepath.Join(dir, name))
+		if tree := observe(t, dir); len(tree.Dirty) == 0 || strings.Contains(paths(tree.Dirty), " "+name+" ") {
+			t.Errorf("a pipe as %s: %+v", name, tree.Dirty)
 		}
-		if err := syscall.Mkfifo(path, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if tree, err := Observe(t.Context(), dir); err == nil {
+	}
+	for _, name := range []string{".git", ".git/index", ".git/HEAD", ".git/refs/heads/main", ".git/commondir"} {
+		dir := repository(t)
+		replace(t, filepath.Join(dir, name))
+		if tree, err := observeSoon(t, dir); err == nil {
 			t.Errorf("a pipe as %s: %+v", name, tree)
 		}
+	}
+	dir := repository(t)
+	git(t, dir, "pack-refs", "--all")
+	replace(t, filepath.Join(dir, ".git/packed-refs"))
+	if tree, err := observeSoon(t, dir); err == nil {
+		t.Errorf("a pipe as packed-refs: %+v", tree)
+	}
+	for _, name := range []string{"gitdir", "commondir"} {
+		dir := repository(t)
+		replace(t, filepath.Join(dir, "pipe"))
+		if name == "gitdir" {
+			if err := os.RemoveAll(filepath.Join(dir, ".git")); err != nil {
+				t.Fatal(err)
+			}
+			write(t, dir, ".git", "gitdir: pipe\n")
+		} else {
+			write(t, dir, ".git/commondir", "../pipe\n")
+		}
+		if tree, err := observeSoon(t, dir); err == nil {
+			t.Errorf("a pipe in %s: %+v", name, tree)
+		}
+	}
+}
+
+// TestHostileLinks checks that a link in the place of a file of git ends the observation. Each link leads to a valid
+// file, so an observation that follows it succeeds.
+func TestHostileLinks(t *testing.T) {
+	for _, name := range []string{".git", ".git/index", ".git/HEAD", ".git/refs/heads/main", ".git/refs/heads",
+		".git/packed-refs", ".git/commondir"} {
+		dir, to := repository(t), filepath.Join(t.TempDir(), "to")
+		switch name {
+		case ".git/packed-refs":
+			git(t, dir, "pack-refs", "--all")
+		case ".git/commondir":
+			write(t, dir, name, ".\n")
+		}
+		if err := os.Rename(filepath.Join(dir, name), to); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(to, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+		if tree, err := observeSoon(t, dir); err == nil {
+			t.Errorf("a link as %s: %+v", name, tree)
+		}
+	}
+}
+
+// TestHostileNames checks that git's folder is not looked for on another machine. The folders exist here, so an
+// observation that looks for them succeeds.
+func TestHostileNames(t *testing.T) {
+	for _, name := range []string{`\\host`, `\/host`, `\??\host`, "/"} {
+		dir := repository(t)
+		if name == "/" {
+			name += filepath.Join(dir, "git")
+		}
+		at := name
+		if !filepath.IsAbs(at) {
+			at = filepath.Join(dir, name)
+		}
+		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(filepath.Join(dir, ".git"), at); err != nil {
+			t.Fatal(err)
+		}
+		write(t, dir, ".git", "gitdir: "+name+"\n")
+		if tree, err := observeSoon(t, dir); !errors.Is(err, errNoTree) {
+			t.Errorf("gitdir: %s: %+v, %v", name, tree, err)
+		}
+		write(t, dir, "own/HEAD", "ref: refs/heads/main\n")
+		write(t, dir, "own/commondir", name+"\n")
+		if !filepath.IsAbs(name) {
+			if err := os.MkdirAll(filepath.Join(dir, "own", filepath.Dir(name)), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Rename(at, filepath.Join(dir, "own", name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		write(t, dir, ".git", "gitdir: own\n")
+		if tree, err := observeSoon(t, dir); !errors.Is(err, errNoTree) {
+			t.Errorf("commondir: %s: %+v, %v", name, tree, err)
+		}
+	}
+}
+
+// longIndex returns an index of version 4. Its first path has "long" bytes. Each other path adds one byte to the path
+// before it, and the number "cut" is the number of removed bytes.
+func longIndex(count, long int, cut byte) []byte {
+	b := binary.BigEndian.AppendUint32([]byte("DIRC\x00\x00\x00\x04"), uint32(count))
+	for i := range count {
+		b = append(b, make([]byte, atBlob+blobBytes+2)...)
+		binary.BigEndian.PutUint32(b[len(b)-atBlob-blobBytes-2+atMode:], 0o100644)
+		if i == 0 {
+			b = append(append(append(b, 0), strings.Repeat("a", long)...), 0)
+		} else {
+			b = append(b, cut, 'a', 0)
+		}
+	}
+	return append(b, make([]byte, blobBytes)...)
+}
+
+// TestHostileIndex checks that a small index cannot lead to long paths or to many paths.
+func TestHostileIndex(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	tests := map[string]struct {
+		index []byte
+		want  error
+	}{
+		"the longest path":  {longIndex(10, maxPath, 1), nil},
+		"a long path":       {longIndex(10, maxPath+1, 1), errIndex},
+		"a growing path":    {longIndex(maxPath+1, 1, 0), errIndex},
+		"the longest paths": {longIndex(maxPaths/maxPath, maxPath, 1), nil},
+		"all paths":         {longIndex(maxPaths/maxPath+1, maxPath, 1), errIndex},
+		"many files":        {longIndex(maxFiles+1, 1, 1), errIndex},
+	}
+	for name, tt := range tests {
+		if _, err := parseIndex(ctx, tt.index); !errors.Is(err, tt.want) {
+			t.Errorf("%s: %v, want %v", name, err, tt.want)
+		}
+	}
+	cancel()
+	if _, err := parseIndex(ctx, longIndex(10, 1, 1)); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, want the end of the context", err)
+	}
+}
+
+// limited observes a repository without git's index, with a limit of the files.
+func limited(t *testing.T, dir string, most int) *Tree {
+	t.Helper()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	o := observer{ctx: t.Context(), root: root, tree: &Tree{files: map[string]state{}}, left: maxBytes, most: most}
+	if err := o.readFiles(nil, time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	return o.tree
+}
+
+// TestObserveManyFiles checks the limits of the files, and that a limit does not lead to a change that did not happen.
+func TestObserveManyFiles(t *testing.T) {
+	dir := t.TempDir()
+	empty := limited(t, dir, maxFiles)
+	for i := range maxDirty + 1 {
+		write(t, dir, fmt.Sprint(i), "x")
+	}
+	full, part := limited(t, dir, maxFiles), limited(t, dir, 10)
+	if changed, more := full.Since(empty); len(changed) != maxDirty || !more || !full.More {
+		t.Errorf("%d changed files, more: %v", len(changed), more)
+	}
+	if len(part.files) != 10 || !part.More {
+		t.Errorf("%d files, more: %v", len(part.files), part.More)
+	}
+	if changed, more := part.Since(full); len(changed) > 0 || !more {
+		t.Errorf("%s, more: %v", paths(changed), more)
+	}
+	if changed, more := full.Since(part); len(changed) > 0 || !more {
+		t.Errorf("%s, more: %v", paths(changed), more)
+	}
+}
+
+// endingContext ends after some questions for its error.
+type endingContext struct {
+	context.Context
+	left int
+}
+
+func (c *endingContext) Err() error {
+	if c.left--; c.left < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// TestObserveEnds checks that the context ends an observation in the middle of a folder.
+func TestObserveEnds(t *testing.T) {
+	dir := repository(t)
+	for i := range 100 {
+		write(t, dir, fmt.Sprint(i), "x")
+	}
+	if tree, err := Observe(&endingContext{t.Context(), 50}, dir); !errors.Is(err, context.Canceled) {
+		t.Errorf("%+v, %v", tree, err)
 	}
 }
 
@@ -217,7 +450,7 @@ func FuzzIndex(f *testing.F) {
 			if len(b) > 8 {
 				b[7] = version
 			}
-			_, _ = parseIndex(b) // an error is a valid result
+			_, _ = parseIndex(t.Context(), b) // an error is a valid result
 		}
 	})
 }
