@@ -169,6 +169,15 @@ func TestHead(t *testing.T) {
 	if got := observe(t, dir).Head; got != want {
 		t.Errorf("packed: %q, want %q", got, want)
 	}
+	if err := os.MkdirAll(filepath.Join(dir, ".git/refs/heads/main"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if got := observe(t, dir).Head; got != want {
+		t.Errorf("packed, with an empty folder: %q, want %q", got, want)
+	}
+	if err := os.Remove(filepath.Join(dir, ".git/refs/heads/main")); err != nil {
+		t.Fatal(err)
+	}
 	second := filepath.Join(t.TempDir(), "second")
 	git(t, dir, "worktree", "add", "-q", second)
 	if got := observe(t, second); got.Head != want || len(got.Dirty) > 0 {
