@@ -11,6 +11,8 @@ type FlowStarted struct {
 	File   string            `json:"file"` // the file's text
 	Inputs map[string]string `json:"inputs,omitempty"`
 	By     string            `json:"by"`
+	// Permissions is the mode that the person chose for the flow run. It is empty if the person chose none.
+	Permissions string `json:"permissions,omitempty"`
 }
 
 // These are the decisions about a step in FlowDecided.

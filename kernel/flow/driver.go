@@ -42,6 +42,8 @@ type Driver struct {
 	Questions *interaction.Coordinator
 	Locks     string // the folder of the locks
 	By        string // the name of the person
+	// Permissions is the mode that the person chose, or empty. The start of a flow run records it.
+	Permissions string
 	// Answer answers one input. It is called by several goroutines at the same time. An error other than a *misfitError
 	// means that nothing was sent; Run then begins no further step and returns the error.
 	Answer func(context.Context, Call) (record.Result, error)
@@ -170,7 +172,7 @@ func (d *Driver) Begin(ctx context.Context, f *Flow, id string, inputs map[strin
 	}
 	run := RunID(id)
 	e := event.NewFact(event.FlowStarted, "user", event.Refs{Run: run, Interaction: event.Flows}, fact.FlowStarted{
-		Name: f.Name, Digest: f.Digest, File: f.Text, Inputs: all, By: d.By,
+		Name: f.Name, Digest: f.Digest, File: f.Text, Inputs: all, By: d.By, Permissions: d.Permissions,
 	})
 	_, err = d.Log.AppendUnless(ctx, event.Query{Run: run, Types: []event.Type{event.FlowStarted}}, e)
 	var conflict *eventlog.ConflictError

@@ -2,6 +2,7 @@ package process
 
 import (
 	"errors"
+	"os"
 	"os/exec"
 )
 
@@ -25,5 +26,8 @@ func StartDetached(argv []string, dir string, env []string, input []byte) (ended
 		close(over)
 	}()
 	_, err = stdin.Write(input)
-	return over, errors.Join(err, stdin.Close())
+	if cerr := stdin.Close(); err == nil && !errors.Is(cerr, os.ErrClosed) { // Wait closes it, too
+		err = cerr
+	}
+	return over, err
 }

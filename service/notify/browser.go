@@ -105,6 +105,12 @@ func (b browsers) send(ctx context.Context, id string, n note) (reply string, er
 	case dev.ID == "":
 		return "", errors.Join(&channel.RejectedError{Why: "the browser is not paired any longer"}, b.sender.Unsubscribe(id))
 	}
+	if !dev.Rights.Has(access.Read) { // The device may answer questions, and it may see nothing else.
+		if n.Kind != question {
+			return "not sent: the device has no right to read", nil
+		}
+		n.Content = ""
+	}
 	// A topic has at most 32 characters. A repeated attempt replaces the undelivered message with the same topic.
 	topic := strings.ReplaceAll(n.Key, "-", "")
 	return b.sender.Send(ctx, id, push.Message{Text: pushBody(n), Topic: topic[:min(len(topic), 32)], Kept: maxAge,

@@ -43,10 +43,10 @@ func (w *world) devices(f func(d *device.Devices)) {
 }
 
 // subscribe pairs and subscribes a device, and returns its id.
-func (w *world) subscribe(service *pushtest.Service, name string) (id string) {
+func (w *world) subscribe(service *pushtest.Service, name string, rights ...access.Right) (id string) {
 	w.Helper()
 	w.devices(func(d *device.Devices) {
-		_, dev, err := d.NewToken(w.Context(), name, access.Rights{access.Read, access.Approve}, "test")
+		_, dev, err := d.NewToken(w.Context(), name, append(access.Rights{access.Approve}, rights...), "test")
 		if err != nil {
 			w.Fatal(err)
 		}
@@ -89,7 +89,7 @@ func received(t *testing.T, service *pushtest.Service) (m pushMessage, raw pusht
 func TestBrowsers(t *testing.T) {
 	w := newWorld(t, toPush)
 	service := w.newPush()
-	w.subscribe(service, "phone")
+	w.subscribe(service, "phone", access.Read)
 	started := func(f func()) {
 		t.Helper()
 		_, end := w.child()
@@ -104,7 +104,7 @@ func TestBrowsers(t *testing.T) {
 			raw.Topic != strings.ReplaceAll(first.Tag, "-", "") {
 			t.Errorf("%+v", raw)
 		}
-		tablet := w.subscribe(service, "tablet")
+		tablet := w.subscribe(service, "tablet", access.Read)
 		w.ask("Delete it?", "rm -rf /")
 		for range 2 {
 			m, raw := received(t, service)
@@ -160,7 +160,7 @@ func TestBrowserKilled(t *testing.T) {
 		<-r.Context().Done()
 		return http.StatusInternalServerError
 	}
-	w.subscribe(service, "phone")
+	w.subscribe(service, "phone", access.Read)
 	kill, _ := w.child()
 	w.finish("hello", 0)
 	<-arrived
@@ -180,7 +180,7 @@ func TestBrowserKilled(t *testing.T) {
 func TestBrowserContent(t *testing.T) {
 	w := newWorld(t, toPush+"content = true\n")
 	service := w.newPush()
-	w.subscribe(service, "phone")
+	w.subscribe(service, "phone", access.Read)
 	w.finish("sk-ant-api03-"+strings.Repeat("a", 93)+"AA "+"one\ntwo"+strings.Repeat("\U0001f600", 1200), 0)
 	clock := time.Now()
 	d := w.delivery(Options{Push: service.Transport()}, &clock)
@@ -197,5 +197,23 @@ func TestBrowserContent(t *testing.T) {
 	if m, _ := received(t, service); err != nil || reply != "201 Created" ||
 		m.Title != "A test of the notifications of shop" {
 		t.Errorf("%q, %v, %+v", reply, err, m)
+	}
+}
+
+// TestBrowserWithoutRead checks that a device that may only answer questions gets no message about the end of a run.
+func TestBrowserWithoutRead(t *testing.T) {
+	w := newWorld(t, toPush+"content = true\n")
+	service := w.newPush()
+	w.subscribe(service, "desk")
+	w.finish("the answer", 0)
+	clock := time.Now()
+	d := w.delivery(Options{Push: service.Transport()}, &clock)
+	if got := w.deliver(t.Context(), d); got != "started, sent" {
+		t.Fatal(got)
+	}
+	select {
+	case m := <-service.Messages:
+		t.Errorf("it got %q", m.Text)
+	default:
 	}
 }

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perlica/perlica/service/access"
+
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/project"
@@ -213,7 +215,7 @@ func TestDied(t *testing.T) {
 			rc := newReceiver(t, func(int, http.ResponseWriter, *http.Request) {})
 			w := newWorld(t, table(to, `secret_env = "SIGNING"`)+
 				"[smtp]\nhost = \"localhost\"\nport = 1\nfrom = \"p@x.example\"\n")
-			w.subscribe(w.newPush(), "phone")
+			w.subscribe(w.newPush(), "phone", access.Read)
 			screen, err := os.Create(shown)
 			if err != nil {
 				t.Fatal(err)

@@ -122,6 +122,11 @@ func (s *Server) startFlow(w http.ResponseWriter, r *request) error {
 	switch state, err := d.recorded(r.Context()); {
 	case err == nil && state.Finished != nil:
 		return reply(w, http.StatusOK, flowRunAccepted{l.place, in.ID, state.Outcome()})
+	case err == nil && in.Permissions == "":
+		// The flow run goes on with the mode that a person chose at its start.
+		if d.mode, err = tightened(p, state.Started.Permissions); err != nil {
+			d.mode = policy.ModeDeny // the project has become stricter than that mode
+		}
 	case err != nil && !errors.Is(err, flow.ErrNoRun):
 		return problemOfFlow(err, in.ID)
 	}
@@ -239,7 +244,8 @@ func (s *Server) driveFlow(d *flowDriving, f *drivenFlow) error {
 		Permissions: d.mode, AnswerIn: wait, Sender: d.sender}
 	driver := &flow.Driver{
 		Log: d.runner.Log(), Questions: d.runner.Questions(), Locks: d.l.paths.Locks, By: d.sender, Stop: s.stopping,
-		Most: cap(s.slots), Stay: true,
+		Permissions: d.in.Permissions,
+		Most:        cap(s.slots), Stay: true,
 		Show: func(*flow.State, *flow.StepState, int) { f.once.Do(func() { close(f.begun) }) },
 		Answer: func(ctx context.Context, c flow.Call) (record.Result, error) {
 			return s.answerStep(ctx, f, func() (record.Result, error) { return turns.Answer(ctx, c) })

@@ -382,3 +382,23 @@ func TestFlowOfTwoDevices(t *testing.T) {
 		t.Errorf("%v", run)
 	}
 }
+
+// TestFlowKeepsItsPermissions checks that a flow run goes on with the mode of its start if the continuing request names
+// no mode.
+func TestFlowKeepsItsPermissions(t *testing.T) {
+	w := newWorld(t, 1)
+	w.flowFile(w.dirs[0], "release.toml", strings.Replace(flowText, "@say last{{ inputs.end }}", "@ask execute Build", 1))
+	start := w.flowStart("r1")
+	start["permissions"] = "deny"
+	w.do("POST", "/v1/flow-runs", start).want(202)
+	w.question()
+	stop(t, w.server, w.http)
+	w.again()
+	w.answer(w.question(), "answer").want(200)
+	w.do("POST", "/v1/flow-runs", w.flowStart("r1")).want(202)
+	asked := func() []object { return items(w.do("GET", "/v1/questions", nil).want(200).object(), "questions") }
+	run := w.awaitFlow("r1", func(run object) bool { return endedFlow(run) || len(asked()) > 0 })
+	if list := asked(); len(list) > 0 || run["state"] != "done" {
+		t.Errorf("%v, and a person was asked: %v", run, list)
+	}
+}

@@ -18,7 +18,7 @@ import (
 // detach records the start of the flow run, starts a process that drives it, and returns. name is the argument of the
 // command cmd.
 func (a *app) detach(ctx context.Context, cmd *cobra.Command, d *driving, name string) error {
-	driver := flow.Driver{Log: d.r.Log(), By: frame.UserName(a.Getenv)}
+	driver := flow.Driver{Log: d.r.Log(), By: frame.UserName(a.Getenv), Permissions: d.f.Permissions}
 	s, err := driver.Begin(ctx, d.file, d.id, d.inputs)
 	if err == nil {
 		err = d.r.Log().Sync()

@@ -276,7 +276,8 @@ func (a *app) drive(ctx context.Context, d *driving) error {
 		}
 	}()
 	driver := &flow.Driver{
-		Log: d.r.Log(), Questions: d.r.Questions(), Locks: paths.Locks, By: turns.Sender, Answer: turns.Answer, Stop: halt,
+		Log: d.r.Log(), Questions: d.r.Questions(), Locks: paths.Locks, By: turns.Sender,
+		Permissions: d.f.Permissions, Answer: turns.Answer, Stop: halt,
 		Most: d.f.most, Stay: asker.Available() || d.f.stay, Show: out.show,
 		Asked: func(q interaction.Question) {
 			ask(record.Asked{Question: q, Answerable: true})
