@@ -15,10 +15,8 @@ import (
 func Differs(readings []Reading, reported ToolCall, at shell.Place) *message.Text {
 	read := ReadToolCall(reported, at)
 	var approved []Request
-	var shown []Diff
 	for _, r := range readings {
 		approved = append(approved, r.Request)
-		shown = slices.Concat(shown, r.Diffs, r.Bodies)
 	}
 	got := read.Request
 	for _, c := range got.Commands {
@@ -36,7 +34,7 @@ func Differs(readings []Reading, reported ToolCall, at shell.Place) *message.Tex
 			return otherField.With(f.Name)
 		}
 	}
-	if !Shows(shown, slices.Concat(read.Diffs, read.Bodies), at) {
+	if !Shows(readings, read, at) {
 		return otherContent
 	}
 	if acting(got.Kind) && !slices.ContainsFunc(approved, func(r Request) bool { return !milder(r.Kind, got.Kind) }) {

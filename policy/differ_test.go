@@ -2,6 +2,8 @@ package policy
 
 import (
 	"encoding/json"
+	"slices"
+	"strings"
 	"testing"
 )
 
@@ -81,6 +83,10 @@ func TestDiffersInContent(t *testing.T) {
 		{"the last hunk", []Diff{{Old: file, New: changed}}, Diff{Old: "ten\nmore", New: "TEN\nmore"}, true},
 		{"a hunk of a whole file", []Diff{{New: changed}}, Diff{Old: "one\ntwo", New: "ONE\ntwo"}, true},
 		{"a removed text", []Diff{{Old: "two\n", New: ""}}, Diff{Old: "one\ntwo\nthree", New: "one\nthree"}, true},
+		{"one of two blocks", []Diff{{Old: "a\nx\nb\ny\n", New: "a\nX\nb\nY\n"}},
+			Diff{Old: "b\ny", New: "b\nY"}, true},
+		{"an added block before an equal line", []Diff{{Old: "f\n}\ng", New: "f\n}\nh\n}\ng"}},
+			Diff{Old: "e\nf\n}\ng", New: "e\nf\n}\nh\n}\ng"}, true},
 		{"no content was shown", nil, Diff{New: "anything"}, true},
 
 		{"another text", []Diff{{New: "harmless\n"}}, Diff{New: "evil\n"}, false},
@@ -89,6 +95,26 @@ func TestDiffersInContent(t *testing.T) {
 		{"one more change", []Diff{{Old: "two", New: "2"}}, Diff{Old: "one\ntwo\nthree", New: "evil\n2\nthree"}, false},
 		{"another place", []Diff{{Old: "two", New: "2"}}, Diff{Old: "check()\n", New: "2"}, false},
 		{"an empty file", []Diff{{New: "harmless\n"}}, Diff{Old: "all\n", New: ""}, false},
+		{"an emptied file", []Diff{{Old: file, New: changed}}, Diff{Old: file, New: ""}, false},
+		{"a removed change", []Diff{{Old: "a\nb\n", New: "a\nB\n"}}, Diff{Old: "b\n", New: ""}, false},
+		{"a part of a line", []Diff{{New: "# PermitRootLogin yes\n"}}, Diff{New: "PermitRootLogin yes\n"}, false},
+		{"a line of a file", []Diff{{New: "one\ntwo\n"}}, Diff{New: "two\n"}, false},
+		{"an added line as a file", []Diff{{Old: "a\nb", New: "a\nx\nb"}}, Diff{New: "x"}, false},
+		{"words of a file", []Diff{{New: "deny()\ngrant()\n"}}, Diff{Old: "deny()", New: "grant()"}, false},
+		{"words of a diff", []Diff{{Old: "deny()\nx\na", New: "deny()\nx\ngrant()"}},
+			Diff{Old: "deny()", New: "grant()"}, false},
+		{"a change of another block", []Diff{{Old: "{\ndeny\n}\n{\nx\n}", New: "{\ndeny\n}\n{\ngrant\n}"}},
+			Diff{Old: "{\ndeny\n}", New: "{\ngrant\n}"}, false},
+		{"another indentation", []Diff{{Old: "a:\n  b", New: "a:\n  b\n    c"}},
+			Diff{Old: "  b", New: "  b\n  c"}, false},
+		{"a diff with the mark of a patch", []Diff{{New: "harmless\n"}}, Diff{New: "*** Begin Patch\nevil\n"}, false},
+		{"a text with the mark of a patch", []Diff{{New: "harmless\n"}},
+			Diff{New: "evil\n*** Begin Patch\n"}, false},
+		{"a growing text", slices.Repeat([]Diff{{Old: "a", New: "aa"}}, 60), Diff{Old: "a\nx", New: "evil"}, false},
+		{"a text that grows at once", slices.Repeat([]Diff{{Old: "a", New: strings.Repeat("a", 30_000)}}, 4),
+			Diff{Old: "a\nx", New: "evil"}, false},
+		{"too many lines", []Diff{{Old: strings.Repeat("a\nb\n", 1e5), New: strings.Repeat("b\nc\n", 1e5)}},
+			Diff{Old: "b", New: "c"}, false},
 		{"another file", []Diff{{Path: "/w/proj/b", New: "text\n"}}, Diff{Path: "/w/proj/a", New: "text\n"}, false},
 	} {
 		for i := range test.approved {
@@ -100,6 +126,41 @@ func TestDiffersInContent(t *testing.T) {
 		locations := []string{"/w/proj/a"}
 		asked := ReadToolCall(ToolCall{Kind: "edit", Diffs: test.approved, Locations: locations}, place)
 		why := Differs([]Reading{asked}, ToolCall{Kind: "edit", Diffs: []Diff{test.made}, Locations: locations}, place)
+		if (why == nil) != test.same {
+			t.Errorf("%s: %v", test.name, why)
+		}
+	}
+}
+
+// TestPatchesInContent checks that the input of a reported call must have the approved patch, and that an approved patch
+// shows each of its hunks. A text with a line of a patch is not a patch.
+func TestPatchesInContent(t *testing.T) {
+	const patch = "*** Begin Patch\n*** Update File: a\n@@\n one\n-two\n+2\n three\n@@\n-nine\n+9\n ten\n*** End Patch"
+	input := func(name, text string) ToolCall {
+		raw, err := json.Marshal(map[string]string{"file_path": "/w/proj/a", name: text})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ToolCall{Kind: "edit", RawInput: raw}
+	}
+	made := func(old, text string) ToolCall {
+		return ToolCall{Kind: "edit", Diffs: []Diff{{Path: "/w/proj/a", Old: old, New: text}}}
+	}
+	for _, test := range []struct {
+		name        string
+		asked, made ToolCall
+		same        bool
+	}{
+		{"the same patch", input("patch", patch), input("patch", patch), true},
+		{"another patch", input("patch", patch), input("patch", strings.ReplaceAll(patch, "+2", "+evil")), false},
+		{"the first hunk", input("patch", patch), made("one\ntwo\nthree\n", "one\n2\nthree\n"), true},
+		{"both hunks", input("patch", patch), made("one\ntwo\nthree\nnine\nten\n", "one\n2\nthree\n9\nten\n"), true},
+		{"another content", input("patch", patch), made("one\ntwo\nthree\n", "one\nevil\nthree\n"), false},
+		{"an emptied file", input("patch", patch), made("one\ntwo\nthree\n", ""), false},
+		{"a text with a line of a patch", input("content", "harmless"),
+			input("content", "evil\ndiff --git a/a b/a\n"), false},
+	} {
+		why := Differs([]Reading{ReadToolCall(test.asked, place)}, test.made, place)
 		if (why == nil) != test.same {
 			t.Errorf("%s: %v", test.name, why)
 		}

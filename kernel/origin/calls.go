@@ -26,18 +26,22 @@ type call struct {
 	begin    event.Seq // the first report
 	at       time.Time // of the report source.End
 	decision Decision
-	shown    []policy.Diff // the content of the newest request
-	approved []policy.Diff // the contents of the allowed requests
+	shown    provider.ToolCall   // the newest request
+	approved []provider.ToolCall // the allowed requests
 }
 
-// diffsOf returns the diffs of a tool call.
-func diffsOf(t provider.ToolCall) (list []policy.Diff) {
+// readingOf returns a tool call as policy reads it.
+func (r *runReader) readingOf(t provider.ToolCall) policy.Reading {
+	call := policy.ToolCall{Agent: r.agent, Kind: string(t.Kind), RawInput: t.RawInput}
+	for _, l := range t.Locations {
+		call.Locations = append(call.Locations, l.Path)
+	}
 	for _, c := range t.Content {
 		if c.Type == "diff" {
-			list = append(list, policy.Diff{Path: c.Path, Old: c.OldText, New: c.NewText})
+			call.Diffs = append(call.Diffs, policy.Diff{Path: c.Path, Old: c.OldText, New: c.NewText})
 		}
 	}
-	return list
+	return policy.ReadToolCall(call, shell.Place{Dir: r.dir})
 }
 
 // runReader collects the tool calls of one run.
@@ -141,7 +145,7 @@ func (r *runReader) addFrame(e event.Event) {
 		}
 		p.Tool.Status = "" // The status of a request says nothing about the tool.
 		c.add(e, p.Tool)
-		r.asked[p.ID], c.shown = c, diffsOf(c.ToolCall)
+		r.asked[p.ID], c.shown = c, c.ToolCall
 	}
 }
 
@@ -213,7 +217,7 @@ func (r *runReader) addReply(s fact.ReplySent, question event.InteractionID) {
 	}
 	delete(r.asked, s.RequestID)
 	if strings.HasPrefix(s.Kind, "allow") {
-		c.approved = append(c.approved, c.shown...)
+		c.approved = append(c.approved, c.shown)
 	}
 	switch {
 	case !strings.HasPrefix(s.Kind, "allow"):
@@ -262,7 +266,11 @@ func (r *runReader) changes() (list []Change) {
 	waiting := slices.Collect(maps.Values(r.asked))
 	for _, c := range r.order {
 		done := c.Status == "completed"
-		if !policy.Shows(c.approved, diffsOf(c.ToolCall), shell.Place{Dir: r.dir}) && !c.decision.Unasked() {
+		var approved []policy.Reading
+		for _, a := range c.approved {
+			approved = append(approved, r.readingOf(a))
+		}
+		if !policy.Shows(approved, r.readingOf(c.ToolCall), shell.Place{Dir: r.dir}) && !c.decision.Unasked() {
 			c.decision = Decision{Kind: unasked, Why: "it wrote another content than the allowed one"}
 		}
 		if c.Status == "failed" || !done && (c.decision.Kind == refused || slices.Contains(waiting, c)) {

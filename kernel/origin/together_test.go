@@ -212,6 +212,29 @@ func TestApprovedContent(t *testing.T) {
 	}
 }
 
+// TestApprovedInput checks that a yes counts for a content that only the input of the request shows.
+func TestApprovedInput(t *testing.T) {
+	const text, evil = "harmless content of many letters\n", "evil content that nobody saw\n"
+	for made, want := range map[string]string{
+		text: "r person bob",
+		evil: "r unasked it wrote another content than the allowed one",
+	} {
+		log := newLog(t)
+		s := newScene("r", "claude")
+		s.update("tool_call", "a", members{"kind": "edit", "locations": []any{members{"path": "/project/a.go"}},
+			"rawInput": members{"file_path": "/project/a.go", "content": text}})
+		other := members{"type": "diff", "path": "/project/b.go", "oldText": "", "newText": "b"}
+		s.ask("1", "a", "Edit", []any{other})
+		s.answer("1", "allow_once")
+		content := append(diffOf("the old line\n", made), other)
+		s.update("tool_call_update", "a", members{"status": "completed", "content": content})
+		s.record(t, log)
+		if got := origins(t, log, made); got[0] != want {
+			t.Errorf("%s: %q; want %q", made, got[0], want)
+		}
+	}
+}
+
 // TestEqualLineOfAPerson checks that a person's line has no run if an agent inserted an equal line at another place and
 // the person removed that one.
 func TestEqualLineOfAPerson(t *testing.T) {
