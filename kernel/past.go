@@ -83,12 +83,9 @@ func ReadPastQuestions(ctx context.Context, log event.Reader, at shell.Place, si
 	if len(list) == 0 {
 		return nil, nil
 	}
-	first := list[0].seq
-	for e, err := range log.Events(ctx, event.Query{Run: list[0].Run, Class: event.Fact, Limit: 1}) {
-		if err != nil {
-			return nil, err
-		}
-		first = e.Seq
+	first, err := p.firstOfRuns(ctx, list)
+	if err != nil {
+		return nil, err
 	}
 	if err := p.readSetUps(ctx, list[len(list)-1].seq); err != nil {
 		return nil, err
@@ -96,7 +93,25 @@ func ReadPastQuestions(ctx context.Context, log event.Reader, at shell.Place, si
 	return p.readRequests(ctx, list, first)
 }
 
-// pastQuestion is a question with further recorded fields, which readQuestion compares with the request.
+// firstOfRuns returns the first event of all runs with one of the questions.
+func (p *pastReader) firstOfRuns(ctx context.Context, list []*pastQuestion) (event.Seq, error) {
+	first, seen := list[0].seq, map[event.RunID]bool{}
+	for _, q := range list {
+		if seen[q.Run] {
+			continue
+		}
+		seen[q.Run] = true
+		for e, err := range p.log.Events(ctx, event.Query{Run: q.Run, Class: event.Fact, Limit: 1}) {
+			if err != nil {
+				return 0, err
+			}
+			first = min(first, e.Seq)
+		}
+	}
+	return first, nil
+}
+
+// pastQuestion is a question with the parts that the log recorded about its judgement.
 type pastQuestion struct {
 	PastQuestion
 	seq     event.Seq

@@ -4,12 +4,17 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/policy/shell"
 )
@@ -45,6 +50,35 @@ func checkPast(t *testing.T, r *Runner) {
 			func(m policy.Mode) bool { return judgedAlike(q, rules.Decide(q.Request, m)) }):
 			t.Errorf("%q %q: no mode gives the recorded decision %+v, question %+v", q.Title, q.Commands, q.Decided,
 				q.Question)
+		}
+	}
+}
+
+// TestPastRunsOverlap reads a run that begins before another one and asks after it.
+func TestPastRunsOverlap(t *testing.T) {
+	log, err := eventlog.Open(t.Context(), filepath.Join(t.TempDir(), "eventlog.db"), eventlog.Options{Context: "default"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = log.Close() }() // the test has read all that it needs
+	begin := func(run string) event.Event {
+		return event.NewFact(event.MessageReceived, "user", event.Refs{Run: event.RunID(run)}, fact.MessageReceived{})
+	}
+	ask := func(run string) event.Event {
+		refs := event.Refs{Run: event.RunID(run), Interaction: event.InteractionID("of-" + run)}
+		return event.NewFact(event.InteractionRequested, "agent", refs,
+			interaction.Question{Subject: interaction.Subject{Request: "1"}})
+	}
+	if _, err := log.Append(t.Context(), begin("early"), begin("late"), ask("late"), ask("early")); err != nil {
+		t.Fatal(err)
+	}
+	list, err := ReadPastQuestions(t.Context(), log, shell.Place{}, time.Time{})
+	if err != nil || len(list) != 2 {
+		t.Fatalf("%d questions, %v", len(list), err)
+	}
+	for _, q := range list {
+		if q.Lacks != lacksRequest { // the log has the input of each run, and no line of an agent
+			t.Errorf("run %s: %q, want %q", q.Run, q.Lacks, lacksRequest)
 		}
 	}
 }

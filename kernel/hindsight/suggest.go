@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -69,13 +70,7 @@ type pattern struct {
 // key identifies the pattern.
 func (p pattern) key() string { return string(p.effect) + p.what }
 
-// as returns the pattern with the given effect.
-func (p pattern) as(effect policy.Effect) pattern {
-	p.effect = effect
-	return p
-}
-
-// wide reports whether the pattern can match more than one request.
+// wide reports whether the pattern fits different requests.
 func (p pattern) wide() bool {
 	return p.rest || p.words == nil && (p.glob == "" || p.glob == "inside" || strings.HasSuffix(p.glob, "/**"))
 }
@@ -162,8 +157,7 @@ func (s *suggester) decides(one *subject, effects ...policy.Effect) bool {
 	return ok && slices.Contains(effects, d.Effect)
 }
 
-// newSubject returns the question with its patterns. A question that cannot be judged again also has patterns, because
-// no suggested rule may contradict its answer.
+// newSubject returns the question with its patterns.
 func newSubject(q Question, a Answer) subject {
 	one := subject{Question: q, answer: a}
 	effect := effectOf[a]
@@ -172,11 +166,6 @@ func newSubject(q Question, a Answer) subject {
 	for _, f := range q.Request.Fields {
 		if f.Role != policy.Inert {
 			settings = append(settings, f.Name+"="+f.Value)
-		}
-	}
-	if q.Lacks != "" {
-		for _, text := range q.Commands {
-			commands = append(commands, shell.Command{Text: text})
 		}
 	}
 	paths := make([]string, len(q.Paths))
@@ -245,11 +234,11 @@ func filePatterns(effect policy.Effect, kind string, paths []string) (list []pat
 	if len(paths) == 0 || slices.ContainsFunc(paths, func(p string) bool { return strings.ContainsAny(p, `*?[]{}\`) }) {
 		return nil
 	}
-	if !slices.ContainsFunc(paths, filepath.IsAbs) {
+	if !slices.ContainsFunc(paths, func(p string) bool { return path.IsAbs(p) || filepath.IsAbs(p) }) {
 		put("inside")
 	}
 	var folders []string
-	for dir := filepath.Dir(paths[0]); dir != "." && dir != "/"; dir = filepath.Dir(dir) {
+	for dir := path.Dir(paths[0]); dir != "." && dir != "/"; dir = path.Dir(dir) {
 		if !slices.ContainsFunc(paths, func(p string) bool { return !strings.HasPrefix(p, dir+"/") }) {
 			folders = append(folders, dir+"/**")
 		}
@@ -308,9 +297,8 @@ func (s *suggester) choose(effect policy.Effect) []pattern {
 	return slices.SortedFunc(maps.Values(chosen), func(a, b pattern) int { return cmp.Compare(a.key(), b.key()) })
 }
 
-// with returns a Judge that also has the rules of the patterns.
-func (s *suggester) with(patterns []pattern) *Judge {
-	rules := slices.Clone(s.judge.rules)
+// judgeWith returns a Judge with the rules and the rules of the patterns.
+func judgeWith(rules []policy.Rule, patterns []pattern) *Judge {
 	for _, p := range patterns {
 		rules = append(rules, p.rule())
 	}
@@ -321,28 +309,100 @@ func (s *suggester) with(patterns []pattern) *Judge {
 	return j
 }
 
-// effectOf has the effect of a rule that gives the answer, and against has the effect that gives the other answer.
-var (
-	effectOf = map[Answer]policy.Effect{allowed: policy.Allow, denied: policy.Deny}
-	against  = map[Answer]policy.Effect{allowed: policy.Deny, denied: policy.Allow}
-)
+// effectOf is the effect that gives the answer.
+var effectOf = map[Answer]policy.Effect{allowed: policy.Allow, denied: policy.Deny}
 
-// blockWrong judges all subjects with the chosen patterns. For each result that contradicts the recorded answer, it
-// blocks one of the patterns. It returns false if there is no such result. The chosen patterns have the same effect.
-func (s *suggester) blockWrong(chosen []pattern) bool {
-	judge, index := s.with(chosen), indexOf(chosen)
-	seen, wrong := map[string]bool{}, false
+// anyOption offers each answer, so that no missing option of an agent hides the effect of a rule.
+var anyOption = []policy.Option{{ID: "yes", Kind: "allow_once"}, {ID: "no", Kind: "reject_once"}}
+
+// blockWrong blocks each chosen pattern that takes part in a decision against a recorded answer. It returns false if
+// there is no such pattern. The chosen patterns have the same effect. The present rules that ask or deny do not count:
+// they could hide such a decision, and other projects do not have them.
+func (s *suggester) blockWrong(chosen []pattern) (wrong bool) {
+	if len(chosen) == 0 {
+		return false
+	}
+	var rules []policy.Rule
+	for _, r := range s.judge.rules {
+		if r.Effect == policy.Allow {
+			rules = append(rules, r)
+		}
+	}
+	judge := judgeWith(rules, chosen)
 	for _, one := range s.subjects {
-		key := fmt.Sprintf("%s %s %q %s %s", one.id, one.answer, one.Rules, one.Request.Place.Dir, one.Lacks)
-		if seen[key] {
+		if effectOf[one.answer] == chosen[0].effect || one.Lacks == "" && !one.decidedAgainst(judge) {
 			continue
 		}
-		seen[key] = true
-		if p := s.wrongPattern(judge, one, chosen, index); p != nil {
-			s.blocked[p.key()], wrong = true, true
+		for _, p := range chosen {
+			if !s.blocked[p.key()] && one.isPart(p) {
+				s.blocked[p.key()], wrong = true, true
+			}
 		}
 	}
 	return wrong
+}
+
+// decidedAgainst reports whether the rules of the judge do not give the recorded answer. The rules of the run that
+// allow count, too.
+func (one subject) decidedAgainst(j *Judge) bool {
+	q := kernel.PastQuestion{Request: one.Request}
+	q.Request.Options = anyOption
+	for _, text := range one.Rules {
+		if strings.HasPrefix(text, "--allow ") {
+			q.Rules = append(q.Rules, text)
+		}
+	}
+	d, ok := j.Decide(q)
+	return ok && (d.Effect == policy.Allow) == (one.answer == denied)
+}
+
+// isPart reports whether the pattern alone decides the question against its answer, or allows a part of a denied one.
+func (one subject) isPart(p pattern) bool {
+	switch {
+	case one.Lacks != "":
+		return one.mayFit(p)
+	case p.effect == policy.Deny || p.words == nil:
+		return one.decidedAgainst(judgeWith(nil, []pattern{p}))
+	}
+	want := p.command()
+	for _, c := range one.Request.Commands {
+		calls, _ := c.Simple(one.Request.Place)
+		if slices.ContainsFunc(calls, func(call shell.Call) bool { return want.MatchExact(call, one.Request.Place) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// mayFit reports whether the pattern may fit a question that cannot be judged again. Its paths may lead elsewhere now,
+// so each pattern of its kind fits. If the log has lost the question, each pattern fits.
+func (one subject) mayFit(p pattern) bool {
+	switch {
+	case p.words == nil:
+		return one.Kind == "" || one.Kind == p.kind
+	case len(one.Commands) == 0:
+		return one.Kind == "" || one.Kind == "execute"
+	}
+	want := p.command()
+	for _, text := range one.Commands {
+		calls := shell.Judge(shell.Command{Text: text}, one.Request.Place).Calls
+		if len(calls) == 0 || slices.ContainsFunc(calls, func(call shell.Call) bool {
+			_, named := call[:1].Known()
+			return !named || want.MatchLoose(call, one.Request.Place) != shell.No
+		}) {
+			return true
+		}
+	}
+	return false
+}
+
+// command returns the pattern of the words.
+func (p pattern) command() *shell.Pattern {
+	c, err := shell.ParsePattern(p.rule().Command)
+	if err != nil {
+		panic(err) // cannot happen: the words are a parsed command
+	}
+	return c
 }
 
 func indexOf(chosen []pattern) map[string]*pattern {
@@ -353,62 +413,13 @@ func indexOf(chosen []pattern) map[string]*pattern {
 	return index
 }
 
-// wrongPattern returns a chosen pattern that contributes to a decision against the recorded answer, or nil.
-func (s *suggester) wrongPattern(judge *Judge, one subject, chosen []pattern, index map[string]*pattern) *pattern {
-	if one.Lacks != "" {
-		return one.wouldDecide(against[one.answer], index)
-	}
-	d, ok := judge.Decide(one.PastQuestion)
-	if !ok || one.answer == denied && d.Effect != policy.Allow || one.answer == allowed && d.Effect == policy.Allow {
-		return nil
-	}
-	if p := one.wouldDecide(against[one.answer], index); p != nil {
-		return p
-	}
-	if d.Rule != nil {
-		return index[d.Rule.Origin] // nil if the rule is not from a chosen pattern
-	}
-	for i, p := range chosen { // the decision about a refused request does not name a denying rule
-		if p.effect == policy.Deny && s.matches(p, one) {
-			return &chosen[i]
-		}
-	}
-	return nil
-}
-
-// matches reports whether the pattern alone would deny the request.
-func (s *suggester) matches(p pattern, one subject) bool {
-	j := &Judge{[]policy.Rule{p.rule()}, map[string]*policy.Policy{}}
-	d, ok := j.Decide(kernel.PastQuestion{Request: one.Request})
+// isDeniedBy reports whether the pattern alone would deny the request.
+func (one subject) isDeniedBy(p pattern) bool {
+	d, ok := judgeWith(nil, []pattern{p}).Decide(kernel.PastQuestion{Request: one.Request})
 	return ok && d.Effect == policy.Deny
 }
 
-// wouldDecide returns a chosen pattern with this effect, or nil if the chosen patterns would not give the request this
-// effect. It prefers a pattern with a wildcard. It only compares patterns, because some requests cannot be judged
-// again.
-func (one subject) wouldDecide(effect policy.Effect, index map[string]*pattern) (found *pattern) {
-	matched := 0
-	for _, part := range one.parts {
-		hit := false
-		for _, p := range part {
-			if c := index[p.as(effect).key()]; c != nil {
-				hit = true
-				if found == nil || !found.wide() && c.wide() {
-					found = c
-				}
-			}
-		}
-		if hit {
-			matched++
-		}
-	}
-	if effect == policy.Allow && matched < len(one.parts) {
-		return nil
-	}
-	return found
-}
-
-// needed leaves out each denying pattern if other patterns deny all its questions, too. A denying rule also matches
+// needed leaves out the denying patterns whose questions are all denied by others. A denying rule also matches
 // other spellings of a command, so two patterns may deny the same question.
 func (s *suggester) needed(chosen []pattern) []pattern {
 	denies := map[string][]string{} // by the id of a request: the keys of the patterns that deny it
@@ -418,7 +429,7 @@ func (s *suggester) needed(chosen []pattern) []pattern {
 		}
 		text := strings.Join(one.Commands, "\n")
 		for _, p := range chosen {
-			if p.effect == policy.Deny && (len(p.words) == 0 || strings.Contains(text, p.words[0])) && s.matches(p, one) {
+			if p.effect == policy.Deny && (len(p.words) == 0 || strings.Contains(text, p.words[0])) && one.isDeniedBy(p) {
 				denies[one.id] = append(denies[one.id], p.key())
 			}
 		}
@@ -442,7 +453,7 @@ func (s *suggester) needed(chosen []pattern) []pattern {
 // describe returns the rules of the chosen patterns with their evidence. It leaves out rules that answer nothing, and
 // merges rules that differ only in their kinds.
 func (s *suggester) describe(chosen []pattern) Suggestions {
-	judge, index := s.with(chosen), indexOf(chosen)
+	judge, index := judgeWith(slices.Clone(s.judge.rules), chosen), indexOf(chosen)
 	rules, projects := map[string]*Suggestion{}, map[string]map[string]bool{}
 	for _, one := range s.subjects {
 		if one.group == nil {

@@ -81,6 +81,106 @@ func checkSuggestions(t *testing.T, list []hindsight.Question) hindsight.Suggest
 	return s
 }
 
+// checkDenied checks that the suggested rules allow no denied question: neither alone nor with the present rules, and
+// also without the present rules that ask or deny. The requests of questions that cannot be judged again are in lost.
+func checkDenied(t *testing.T, present []policy.Rule, list []hindsight.Question,
+	lost map[event.InteractionID]policy.Request) hindsight.Suggestions {
+	t.Helper()
+	s := judgeOf(t, present).Suggest(list)
+	allowing := slices.DeleteFunc(slices.Clone(present), func(r policy.Rule) bool { return r.Effect != policy.Allow })
+	all := slices.Clone(allowing)
+	for _, r := range s.Rules {
+		all = append(all, r.Rule)
+	}
+	before, after := judgeOf(t, allowing), judgeOf(t, all)
+	for _, q := range list {
+		if q.End == nil || q.End.Answer == nil || q.End.Answer.Option != "n" {
+			continue
+		}
+		if q.Lacks != "" {
+			q.Request = lost[q.Interaction]
+		}
+		q.Request.Options = []policy.Option{{ID: "y", Kind: "allow_once"}}
+		was, _ := before.Decide(q.PastQuestion)
+		if d, _ := after.Decide(q.PastQuestion); d.Effect == policy.Allow && was.Effect != policy.Allow {
+			t.Errorf("%s %q %q lacks %q: a person denied it, and %+v allows it", q.Kind, q.Commands, q.Paths, q.Lacks, *d.Rule)
+		}
+	}
+	return s
+}
+
+// askedTool is a question about a tool call and its answer, "y" or "n".
+type askedTool struct {
+	kind, target, answer string
+	change               func(q *kernel.PastQuestion)
+}
+
+// TestDeniedStaysDenied suggests rules for histories with a denied question that a rule could allow.
+func TestDeniedStaysDenied(t *testing.T) {
+	dir := t.TempDir()
+	lacks := func(q *kernel.PastQuestion) { q.Lacks = "lost" }
+	noOnce := func(q *kernel.PastQuestion) {
+		q.Request.Options = []policy.Option{{ID: "always", Kind: "allow_always"}, {ID: "n", Kind: "reject_once"}}
+	}
+	changed := func(q *kernel.PastQuestion) {
+		q.Request.Place.Changed = shell.Changed{}
+		q.Request.Place.Changed.Add(filepath.Join(dir, "Makefile"))
+		q.Tier = q.Request.Tier()
+	}
+	rule := func(effect policy.Effect, command string) policy.Rule {
+		return policy.Rule{Effect: effect, Command: command}
+	}
+	for name, test := range map[string]struct {
+		present []policy.Rule
+		asked   []askedTool
+		never   string // no rule has this command or path
+	}{
+		"present rule": {[]policy.Rule{rule(policy.Allow, "go test ...")}, []askedTool{{"execute", "make x a", "y", nil},
+			{"execute", "make x b", "y", nil}, {"execute", "go test ./... && make x c", "n", nil}}, "make x ..."},
+		"file lacks": {nil, []askedTool{{"edit", "src/a.go", "y", nil}, {"edit", "src/b.go", "y", nil},
+			{"edit", "src/secret.go", "n", lacks}}, "inside"},
+		"command lacks": {nil, []askedTool{{"execute", "cat a", "y", nil}, {"execute", "cat b", "y", nil},
+			{"execute", "cat *.txt", "n", lacks}}, "cat ..."},
+		"question lost": {nil, []askedTool{{"execute", "ls a", "y", nil}, {"execute", "ls b", "y", nil},
+			{"execute", "ls c", "n", func(q *kernel.PastQuestion) {
+				q.Lacks, q.Kind, q.Commands = "lost", "", nil
+			}}}, "ls ..."},
+		"tier": {nil, []askedTool{{"execute", "make x a", "y", nil}, {"execute", "make x b", "y", nil},
+			{"execute", "make x c", "n", changed}, {"execute", "make x c", "n", nil}}, "make x ..."},
+		"ask rule": {[]policy.Rule{rule(policy.Ask, "make x c")}, []askedTool{{"execute", "make x a", "y", nil},
+			{"execute", "make x b", "y", nil}, {"execute", "make x c", "n", nil}}, "make x ..."},
+		"no option": {nil, []askedTool{{"execute", "make x a", "y", nil}, {"execute", "make x b", "y", nil},
+			{"execute", "make x c", "n", noOnce}}, "make x ..."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lost := map[event.InteractionID]policy.Request{}
+			var list []hindsight.Question
+			for i, a := range test.asked {
+				call := policy.ToolCall{Provider: "claude", Kind: a.kind, Title: "T"}
+				if a.kind == "execute" {
+					call.RawInput = fmt.Appendf(nil, `{"command":%q}`, a.target)
+				} else {
+					call.Locations = []string{a.target}
+				}
+				q := askedAbout(call, dir, i)
+				q.End = &interaction.TakenError{Answer: &interaction.Answer{Option: a.answer, By: "ann"}}
+				if a.change != nil {
+					a.change(&q)
+				}
+				if q.Lacks != "" {
+					lost[q.Interaction], q.Request = q.Request, policy.Request{}
+				}
+				list = append(list, hindsight.Question{PastQuestion: q, Project: "/p"})
+			}
+			for _, r := range checkDenied(t, test.present, list, lost).Rules {
+				if r.Effect == policy.Allow && (r.Command == test.never || r.Path == test.never) {
+					t.Errorf("suggested: %s", r.TOML)
+				}
+			}
+		})
+	}
+}
+
 // savedAnswers counts the saved questions that a person answered.
 func savedAnswers(t hindsight.Trial) (n int) {
 	for _, j := range t.List {
@@ -109,8 +209,27 @@ var (
 		"-n 1", "'a b'", `'a"b'`, "> out", "--exec=x", ".git/hooks/pre-commit", "é"}
 	someFiles = []string{"a.go", "b.go", "src/a.go", "src/b.go", "src/x/c.go", ".git/hooks/pre-commit", "/etc/hosts",
 		"../x", "Makefile", "d*e.txt", ".vscode/settings.json", "src/.envrc"}
+	somePresent = []policy.Rule{{Effect: policy.Allow, Command: "go test ..."}, {Effect: policy.Allow, Command: "cat ..."},
+		{Effect: policy.Ask, Command: "make b"}, {Effect: policy.Ask, Kind: []string{"edit"}, Path: "src/b.go"},
+		{Effect: policy.Deny, Command: "git push --force"}}
 	someKinds = []string{"read", "edit", "delete", "move", "search", "fetch", "other", "switch_mode", "think"}
 )
+
+// askedAbout makes the question i, about a tool call in the directory.
+func askedAbout(call policy.ToolCall, dir string, i int) (q kernel.PastQuestion) {
+	req := policy.ReadToolCall(call, shell.Place{Dir: dir, Home: "/home/me", Temp: []string{"/tmp/none"}}).Request
+	options := []interaction.Option{{ID: "y", Kind: "allow_once"}, {ID: "n", Kind: "reject_once"}}
+	for _, o := range options {
+		req.Options = append(req.Options, policy.Option{ID: o.ID, Kind: o.Kind})
+	}
+	q = kernel.PastQuestion{Title: "T", Kind: call.Kind, Paths: req.Paths, Tier: req.Tier(), Request: req,
+		Question: &interaction.Question{Options: options}, Asked: time.Unix(int64(i), 0)}
+	q.Interaction = event.InteractionID(fmt.Sprint(i))
+	for _, c := range req.Commands {
+		q.Commands = append(q.Commands, c.String())
+	}
+	return q
+}
 
 // someQuestion makes a question of a random request.
 func someQuestion(r *rand.Rand, i int, dir string) hindsight.Question {
@@ -128,22 +247,22 @@ func someQuestion(r *rand.Rand, i int, dir string) hindsight.Question {
 	default:
 		call.RawInput = fmt.Appendf(nil, `{"command":%q}`, command())
 	}
-	req := policy.ReadToolCall(call, shell.Place{Dir: dir, Home: "/home/me", Temp: []string{"/tmp/none"}}).Request
-	options := []interaction.Option{{ID: "y", Kind: "allow_once"}, {ID: "n", Kind: "reject_once"}}
-	for _, o := range options {
-		req.Options = append(req.Options, policy.Option{ID: o.ID, Kind: o.Kind})
+	q := askedAbout(call, dir, i)
+	if r.IntN(5) == 0 { // another tier
+		q.Request.Place.Changed = shell.Changed{}
+		for _, name := range []string{"Makefile", "x.sh", "src"} {
+			q.Request.Place.Changed.Add(filepath.Join(dir, name))
+		}
+		q.Tier = q.Request.Tier()
 	}
-	q := kernel.PastQuestion{Title: "T", Kind: call.Kind, Paths: req.Paths, Tier: req.Tier(), Request: req,
-		Question: &interaction.Question{Options: options}, Asked: time.Unix(int64(i), 0)}
-	q.Interaction = event.InteractionID(fmt.Sprint(i))
-	for _, c := range req.Commands {
-		q.Commands = append(q.Commands, c.String())
+	if r.IntN(10) == 0 {
+		q.Request.Options = q.Request.Options[1:]
 	}
 	switch r.IntN(20) {
 	case 0: // nobody answered
 		q.End = &interaction.TakenError{Lapsed: interaction.Unattended}
 	case 1: // it cannot be judged again
-		q.Lacks, q.Request = "lost", policy.Request{}
+		q.Lacks = "lost" // the caller takes the request away
 	}
 	return hindsight.Question{PastQuestion: q, Project: pick([]string{"/p", "/q"})}
 }
@@ -156,6 +275,7 @@ func TestGeneratedHistories(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 1))
 			yes := map[string]bool{} // a person mostly gives the same answer to the same program or kind
+			lost := map[event.InteractionID]policy.Request{}
 			var list []hindsight.Question
 			for i := range 20 + r.IntN(100) {
 				q := someQuestion(r, i, dir)
@@ -170,8 +290,13 @@ func TestGeneratedHistories(t *testing.T) {
 					answer := map[bool]string{true: "y", false: "n"}[yes[habit] != (r.IntN(10) == 0)]
 					q.End = &interaction.TakenError{Answer: &interaction.Answer{Option: answer, By: "ann"}}
 				}
+				if q.Lacks != "" {
+					lost[q.Interaction], q.Request = q.Request, policy.Request{}
+				}
 				list = append(list, q)
 			}
+			checkDenied(t, nil, list, lost)
+			checkDenied(t, somePresent, list, lost)
 			answered += checkSuggestions(t, list).Answered
 		})
 	}
