@@ -12,8 +12,9 @@ import (
 // unknown.
 type replay struct {
 	state  []line
-	origin []int          // for each line of the present file: the number of its change, or unknown
-	ids    map[string]int // a number for each text of a line, so that texts can be compared quickly
+	origin []int            // for each line of the present file: the number of its change, or unknown
+	ids    map[string]int   // a number for each text of a line, so that texts can be compared quickly
+	doubts map[string][]int // by text: the decided lines of the present file that an older content may have, too
 }
 
 // line is a line of the state. ref is the index of the line in the present file. It is gone if the present file does
@@ -38,7 +39,7 @@ const minBlock = 3 * minPlace
 
 // newReplay returns the replay of a file with this content.
 func newReplay(content string) *replay {
-	r := &replay{ids: map[string]int{}}
+	r := &replay{ids: map[string]int{}, doubts: map[string][]int{}}
 	for i, text := range splitLines(content) {
 		r.state = append(r.state, r.newLine(text, i))
 		r.origin = append(r.origin, unknown)
@@ -66,6 +67,8 @@ func (r *replay) step(n int, e edit) (found, more bool) {
 		return false, true
 	}
 	before, after := splitLines(e.old), splitLines(e.new)
+	r.settle(before)
+	r.settle(after)
 	if e.created || e.whole {
 		found = r.isWhole(after)
 		switch {
@@ -91,6 +94,32 @@ func (r *replay) step(n int, e edit) (found, more bool) {
 	return true, true
 }
 
+// doubt notes that a block was decided without an unchanged line next to it. A tool may have copied an older block to
+// another place, and a person may have deleted the copy. Then the block of the present file is the older one.
+func (r *replay) doubt(block []line) {
+	var refs []int
+	for _, l := range block {
+		if l.ref >= 0 {
+			refs = append(refs, l.ref)
+		}
+	}
+	for _, l := range block {
+		if letters(l.text) >= minAnchor {
+			r.doubts[l.text] = append(r.doubts[l.text], refs...)
+		}
+	}
+}
+
+// settle makes the origin of doubted lines unknown if an older content has one of them.
+func (r *replay) settle(lines []string) {
+	for _, text := range lines {
+		for _, ref := range r.doubts[text] {
+			r.origin[ref] = unknown
+		}
+		delete(r.doubts, text)
+	}
+}
+
 // forget keeps the origin unknown of each line of the state that contains one of the given lines.
 func (r *replay) forget(lines []string) {
 	for i, l := range r.state {
@@ -102,8 +131,8 @@ func (r *replay) forget(lines []string) {
 
 // stepUnsafely undoes a change whose new content was changed later without a record. A line that the change wrote gets
 // the origin n if it lies in a block of lines that the state still has. "all" means that the content is the whole file.
-// Otherwise the block must also have a line that the change leaves as it is, or at least minBlock letters. The first
-// and the last line of the content may then be parts of lines, so they get no origin.
+// Otherwise the block must also have a line that the change leaves as it is, or at least minBlock letters. In the last
+// case it stays in doubt. The first and the last line of the content may be parts of lines, so they get no origin.
 func (r *replay) stepUnsafely(n int, all bool, before, after []string) {
 	m, places := match(before, after), r.blocks(all, after)
 	var old []line
@@ -117,12 +146,15 @@ func (r *replay) stepUnsafely(n int, all bool, before, after []string) {
 		for end < len(after) && places[end] == places[end-1]+1 {
 			end++
 		}
-		known := placeLetters(after[j:end]) >= minBlock ||
-			slices.ContainsFunc(m[j:end], func(i int) bool { return i >= 0 })
+		anchored := slices.ContainsFunc(m[j:end], func(i int) bool { return i >= 0 })
+		known := anchored || placeLetters(after[j:end]) >= minBlock
 		for k := j; k < end; k++ {
 			if m[k] == unmatched && (all || known && k > 0 && k < len(after)-1) {
 				r.set(r.state[places[k]], n)
 			}
+		}
+		if !anchored && !all {
+			r.doubt(r.state[places[j] : places[end-1]+1])
 		}
 		old = append(old, r.state[copied:places[j]]...)
 		copied = places[end-1] + 1

@@ -235,6 +235,29 @@ func TestApprovedInput(t *testing.T) {
 	}
 }
 
+// TestCopiedBlock checks that a tool's copy of an older block does not give the older block to the tool after a person
+// has deleted the copy.
+func TestCopiedBlock(t *testing.T) {
+	const block = "\tfirst := computeSomethingLong(1)\n\tsecond := computeSomethingLong(2)\n"
+	const end = "// the end of the file\n"
+	log := newLog(t)
+	s := newScene("first", "gemini")
+	s.update("tool_call", "t", members{"status": "completed", "content": diffOf("", "package a\n"+block+end)})
+	s.record(t, log)
+	s = newScene("copy", "claude")
+	s.edit("t", end, end+block+"// a new end\n", "completed")
+	s.record(t, log)
+	f, err := viewOf(t, log).Blame(t.Context(), []string{"/project/a.go"}, "package a\n"+block+"// by hand\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range f.Lines {
+		if l.Change >= 0 && f.Changes[l.Change].Run == "copy" {
+			t.Errorf("%q is of the copy", l.Text)
+		}
+	}
+}
+
 // TestEqualLineOfAPerson checks that a person's line has no run if an agent inserted an equal line at another place and
 // the person removed that one.
 func TestEqualLineOfAPerson(t *testing.T) {
