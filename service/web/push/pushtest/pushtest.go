@@ -108,6 +108,8 @@ func (s *Service) takeMessage(w http.ResponseWriter, r *http.Request) {
 	s.mu.Unlock()
 	if answer != nil {
 		if status := answer(r); status != 0 {
+			// Otherwise the server could close the connection while the sender still writes.
+			_, _ = io.Copy(io.Discard, r.Body)
 			w.Header().Set("Location", "https://"+Host+"/elsewhere")
 			w.WriteHeader(status)
 			return
