@@ -254,7 +254,8 @@ func TestDependencies(t *testing.T) {
 
 // dialect matches words that are no terms of the field. The glossary in CONTRIBUTING.md has the terms.
 var dialect = regexp.MustCompile(
-	`^(heed|mend|bury|buried|hush|debt|letGo|told|noted|fed$|whoever|nobody|meanwhile)|(Heed|Mend|Bury|Buried|Hush|Debt|LetGo|Told|Noted|Fed$|Whoever|Nobody|Meanwhile)`)
+	`^(heed|mend|bury|buried|hush|debt|letGo|told|noted|fed$|whoever|nobody|meanwhile)|` +
+		`(Heed|Mend|Bury|Buried|Hush|Debt|LetGo|Told|Noted|Fed$|Whoever|Nobody|Meanwhile)`)
 
 // TestNamesAreTheFields refuses names in the code that contain words of dialect.
 func TestNamesAreTheFields(t *testing.T) {

@@ -277,8 +277,8 @@ func TestScheduledFlowKilled(t *testing.T) {
 }
 
 // TestFlowCancelledEarly cancels a flow run while the agents of its steps start, so that no call has an intent yet. The
-// calls must be stopped, also those of a flow inside of the flow, whose question must be closed and whose further steps
-// must not begin. It fails if cancel looks for running calls only once, or if it leaves the inner flow running.
+// command must stop the calls of the flow and of its inner flow. It must close the inner flow's question, and no further
+// step may begin. The test fails if cancel looks for running calls only once, or if it leaves the inner flow running.
 func TestFlowCancelledEarly(t *testing.T) {
 	w := newWorld(t)
 	gate := filepath.Join(t.TempDir(), "open")

@@ -182,7 +182,8 @@ func (w *world) recordedLog() (run, question string) {
 func (w *world) unview() {
 	w.t.Helper()
 	dir := filepath.Dir(logFile(w.project))
-	for _, view := range []string{"sessions.db", "approvals.db", "search.db", "changes.db", "../../service/service_bridge.db"} {
+	for _, view := range []string{"sessions.db", "approvals.db", "search.db", "changes.db",
+		"../../service/service_bridge.db"} {
 		for _, suffix := range []string{"", "-wal", "-shm"} {
 			if err := os.Remove(filepath.Join(dir, view+suffix)); err != nil && !errors.Is(err, os.ErrNotExist) {
 				w.t.Fatal(err)

@@ -48,7 +48,7 @@ type Finding struct {
 	// Seq is the first event with the fault, or 0.
 	Seq  event.Seq `json:"seq,omitempty"`
 	Kind Damage    `json:"kind"`
-	// What is the description of the fault, in one English sentence.
+	// What describes the fault in one English sentence.
 	What string `json:"what"`
 	message.Coded
 }

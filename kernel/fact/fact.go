@@ -121,8 +121,8 @@ type HookFailed struct {
 	message.Coded
 }
 
-// What returns the subject of the decision. The text has the agent's title, and the judged commands and paths that
-// the title does not name. The text contains words of the agent.
+// What describes the tool call: the agent's title, and the judged commands and paths that the title does not name. The
+// text has words of the agent.
 func (p PolicyDecided) What() string {
 	title := cmp.Or(p.Title, "a tool")
 	named := strings.Trim(title, "`")

@@ -40,13 +40,13 @@ type Change struct {
 	source
 }
 
-// Decision says who allowed a change.
+// Decision names the approver of a change.
 type Decision struct {
 	// Kind is "person", "rule", "mode", "standing" or "program". It is "unasked" if the change is on record as unasked,
 	// and "refused" if the tool ran although its question was refused. It is "unknown" if the record has neither a
 	// question nor a report, for example if a standing approval covered the call.
 	Kind string `json:"kind"`
-	// Who is the name of the person.
+	// Who names the person.
 	Who string `json:"who,omitempty"`
 	// Question is the id of the question that the person answered.
 	Question event.InteractionID `json:"question_id,omitempty"`

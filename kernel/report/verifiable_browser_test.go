@@ -23,7 +23,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// reader is a person who opens reports in Chromium.
+// reader opens reports in Chromium.
 type reader struct {
 	t   *testing.T
 	ctx context.Context

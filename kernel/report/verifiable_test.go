@@ -293,7 +293,8 @@ func TestVerifiableLeftOut(t *testing.T) {
 		t.Errorf("the report does not name the pruning: %s", text)
 	}
 	verifyReport(t, file, l.key(t))
-	// No pruning covers event 3, whose payload a forger left out. Event 4 is a pruning, and no pruning removes it.
+	// A forger left out the payloads of the events 3 and 4. Event 4 is the only pruning, and it does not cover event 3. No
+	// pruning can remove the payload of a pruning.
 	if out := python(t, file, l.key(t), `
 text = file.decode()
 words = m.json.loads(text.split('id="table">')[1].split("</script>")[0])

@@ -95,8 +95,8 @@ func TestReport(t *testing.T) {
 		w.do("POST", "/v1/inputs", object{"project": w.dirs[0], "text": text, "wait": true}).want(200)
 	}
 	got := w.do("GET", path, nil).want(200)
-	if kind, to := got.header.Get("Content-Type"), got.header.Get("Content-Disposition"); kind != "text/html; charset=utf-8" ||
-		to != `attachment; filename="report.html"` {
+	kind, to := got.header.Get("Content-Type"), got.header.Get("Content-Disposition")
+	if kind != "text/html; charset=utf-8" || to != `attachment; filename="report.html"` {
 		t.Errorf("a report is %s, %s", kind, to)
 	}
 	if text := string(got.body); strings.Contains(text, "AKIAIOSFODNN7EXAMPLE") ||

@@ -1,4 +1,4 @@
-// Package origin has the commands that say which run changed a file, and who allowed it.
+// Package origin has the commands "changes" and "blame". They name the run that changed a file, and the approver.
 package origin
 
 import (
