@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/provider"
@@ -54,6 +55,10 @@ func (v *View) Blame(ctx context.Context, paths []string, content string) (File,
 	changes = slices.DeleteFunc(changes, func(c Change) bool { return c.Inferred || !slices.Contains(paths, c.Path) })
 	f := File{Path: paths[0], Changes: changes, States: make([]State, len(changes))}
 	r := newReplay(content)
+	texts := map[string]bool{}
+	for _, text := range splitLines(content) {
+		texts[text] = true
+	}
 	more := true
 	for n := len(changes) - 1; n >= 0; n-- {
 		c := changes[n]
@@ -79,7 +84,7 @@ func (v *View) Blame(ctx context.Context, paths []string, content string) (File,
 		var found bool
 		if found, more = r.step(n, e); found {
 			f.States[n] = Present
-		} else if f.States[n] = Absent; slices.Contains(r.origin, n) {
+		} else if f.States[n] = Absent; addsOneOf(e, texts) {
 			f.States[n] = Partly
 		}
 	}
@@ -90,6 +95,17 @@ func (v *View) Blame(ctx context.Context, paths []string, content string) (File,
 		f.Lines = f.Lines[:last]
 	}
 	return f, nil
+}
+
+// addsOneOf reports whether a change adds a line with one of these texts. Blank lines do not count.
+func addsOneOf(e edit, texts map[string]bool) bool {
+	after := splitLines(e.new)
+	for j, i := range match(splitLines(e.old), after) {
+		if i == unmatched && texts[after[j]] && strings.TrimSpace(after[j]) != "" {
+			return true
+		}
+	}
+	return false
 }
 
 // StateOf returns the state of a change of the file. It is empty if the file has no such change.

@@ -83,12 +83,9 @@ func (r *replay) step(n int, e edit) (found, more bool) {
 		return found, false
 	}
 	at, found := r.find(after)
-	if placeLetters(after) < minPlace && !r.isWhole(after) {
-		found = false
-	}
-	if !found {
+	if !found || placeLetters(after) < minPlace && !r.isWhole(after) {
 		r.stepUnsafely(n, false, before, after)
-		return false, true
+		return found, true
 	}
 	r.undo(n, at, before, after)
 	return true, true

@@ -269,3 +269,30 @@ func TestEqualLineOfAPerson(t *testing.T) {
 	wantOrigins(t, log, "package a\n"+place+"\nfunc b() {\n"+line+"\treturn result\n",
 		"unknown", "unknown", "unknown", "unknown", "unknown", "unknown")
 }
+
+// TestStates checks the state of a change, also if its content is too short to give lines an origin.
+func TestStates(t *testing.T) {
+	for name, c := range map[string]struct {
+		old, new, now string
+		want          State
+	}{
+		"a short line stands":           {"x = 1", "x = 2", "package a\nvar x = 2\n", Present},
+		"a new file has a line more":    {"", "one\ntwo\n", "one\ntwo\nthree\n", Partly},
+		"one of two lines stands":       {"a", "a\nshort\nother", "a\nshort\nelse\n", Partly},
+		"no line stands":                {"x = 1", "x = 2", "package a\nvar x = 3\n", Absent},
+		"only an unchanged line does":   {"keep\nx = 1", "keep\nx = 2", "keep\nx = 3\n", Absent},
+		"only blank lines are the same": {"x", "x\n\ny", "z\n\n", Absent},
+	} {
+		log := newLog(t)
+		s := newScene("r", "gemini")
+		s.update("tool_call", "t", members{"status": "completed", "content": diffOf(c.old, c.new)})
+		s.record(t, log)
+		f, err := viewOf(t, log).Blame(t.Context(), []string{"/project/a.go"}, c.now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f.States[0] != c.want {
+			t.Errorf("%s: %s", name, f.States[0])
+		}
+	}
+}
