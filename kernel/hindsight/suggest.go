@@ -1,12 +1,12 @@
 package hindsight
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"path"
 	"path/filepath"
 	"slices"
+	"sort"
 	"strings"
 
 	"github.com/perlica/perlica/kernel"
@@ -294,7 +294,11 @@ func (s *suggester) choose(effect policy.Effect) []pattern {
 			chosen[p.key()] = p
 		}
 	}
-	return slices.SortedFunc(maps.Values(chosen), func(a, b pattern) int { return cmp.Compare(a.key(), b.key()) })
+	var list []pattern
+	for _, key := range slices.Sorted(maps.Keys(chosen)) {
+		list = append(list, chosen[key])
+	}
+	return list
 }
 
 // judgeWith returns a Judge with the rules and the rules of the patterns.
@@ -495,8 +499,9 @@ func (s *suggester) describe(chosen []pattern) Suggestions {
 		r.Projects, r.TOML = len(projects[key]), config.FormatRule(r.Rule)
 		s.out.Rules = append(s.out.Rules, *r)
 	}
-	slices.SortStableFunc(s.out.Rules, func(a, b Suggestion) int {
-		return cmp.Compare(b.Allowed+b.Denied, a.Allowed+a.Denied)
+	sort.SliceStable(s.out.Rules, func(i, j int) bool {
+		a, b := &s.out.Rules[i], &s.out.Rules[j]
+		return a.Allowed+a.Denied > b.Allowed+b.Denied
 	})
 	return s.out
 }

@@ -238,7 +238,7 @@ func TestRevokedInMidStream(t *testing.T) {
 	w := newWorld(t, 1, func(o *Options) { o.Heartbeat = 10 * time.Millisecond })
 	token, dev, err := w.devices.NewToken(t.Context(), "phone", access.Rights{access.Read}, "test")
 	check(t, err)
-	s := w.follow("/v1/events", "", func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) })
+	s := w.follow("/v1/events", "", bearer(token))
 	defer s.close()
 	stays := w.follow("/v1/events", "")
 	defer stays.close()

@@ -344,9 +344,7 @@ func TestFlowOfARevokedDevice(t *testing.T) {
 	w := newWorld(t, 1)
 	w.flowFile(w.dirs[0], "release.toml", flowText)
 	lost := w.newToken("lost", access.Ask)
-	w.do("POST", "/v1/flow-runs", w.flowStart("r1"), func(r *http.Request) {
-		r.Header.Set("Authorization", "Bearer "+lost)
-	}).want(202)
+	w.do("POST", "/v1/flow-runs", w.flowStart("r1"), bearer(lost)).want(202)
 	q := w.question()
 	_, err := w.devices.Revoke(t.Context(), "lost", "test")
 	check(t, err)
@@ -370,9 +368,7 @@ func TestFlowOfTwoDevices(t *testing.T) {
 	w := newWorld(t, 1)
 	w.flowFile(w.dirs[0], "release.toml", flowText)
 	lost := w.newToken("lost", access.Ask)
-	w.do("POST", "/v1/flow-runs", w.flowStart("r1"), func(r *http.Request) {
-		r.Header.Set("Authorization", "Bearer "+lost)
-	}).want(202)
+	w.do("POST", "/v1/flow-runs", w.flowStart("r1"), bearer(lost)).want(202)
 	w.do("POST", "/v1/flow-runs", w.flowStart("r1")).want(202)
 	q := w.question()
 	_, err := w.devices.Revoke(t.Context(), "lost", "test")

@@ -241,7 +241,7 @@ func TestOneAnswer(t *testing.T) {
 	for i, token := range []string{w.token, second} {
 		all.Go(func() {
 			<-begin
-			answers[i] = w.answer(q, "allow_once", func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) })
+			answers[i] = w.answer(q, "allow_once", bearer(token))
 		})
 	}
 	var terminal error

@@ -2,7 +2,6 @@ package web
 
 import (
 	"encoding/base64"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -100,7 +99,7 @@ func TestLineOfARevokedDevice(t *testing.T) {
 	session := w.busy()
 	token := w.newToken("second", access.Ask)
 	body := object{"project": w.dirs[0], "session": session, "text": "@say late"}
-	asSecond := func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) }
+	asSecond := bearer(token)
 	w.do("POST", "/v1/inputs", body, withKey("late"), asSecond).want(202)
 	stop(t, w.server, w.http)
 	_, err := w.devices.Revoke(t.Context(), "second", "test")

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -34,11 +33,6 @@ func woken(t *testing.T, service *pushtest.Service) {
 	}
 }
 
-// as makes a request with another token.
-func as(token string) func(*http.Request) {
-	return func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) }
-}
-
 // TestPush checks that a question of any process wakes a device with the right approve. A device
 // that shows the question is not woken. The subscription of a revoked device is removed.
 func TestPush(t *testing.T) {
@@ -46,13 +40,13 @@ func TestPush(t *testing.T) {
 	service, option := withPush(t)
 	w := newWorld(t, 2, option)
 	phone, desk := w.newToken("phone", access.Read, access.Approve), w.newToken("desk", access.Read, access.Approve)
-	w.do("POST", "/v1/push/subscribe", service.Subscribe(), as(w.newToken("reader", access.Read, access.Ask))).problem(
+	w.do("POST", "/v1/push/subscribe", service.Subscribe(), bearer(w.newToken("reader", access.Read, access.Ask))).problem(
 		forbidden)
 	private := service.Subscribe()
 	private.Endpoint = "https://127.0.0.1/x"
-	w.do("POST", "/v1/push/subscribe", private, as(phone)).problem(unfit)
+	w.do("POST", "/v1/push/subscribe", private, bearer(phone)).problem(unfit)
 	for _, token := range []string{phone, desk} {
-		if o := w.do("POST", "/v1/push/subscribe", service.Subscribe(), as(token)).want(200).
+		if o := w.do("POST", "/v1/push/subscribe", service.Subscribe(), bearer(token)).want(200).
 			object(); o["subscribed"] != true {
 			t.Errorf("%v", o)
 		}
@@ -62,13 +56,13 @@ func TestPush(t *testing.T) {
 		t.Fatalf("%v, %v", files, err)
 	}
 	// The page of the second device is visible: it has a stream and asks for the questions when the stream reports one.
-	events := w.follow("/v1/events?type=question", "", as(desk))
+	events := w.follow("/v1/events?type=question", "", bearer(desk))
 	defer events.close()
 	w.do("POST", "/v1/inputs", object{"project": w.dirs[1], "text": `@ask execute "Build it" command=make`}).want(202)
 	events.until("question")
-	w.do("GET", "/v1/questions", nil, as(desk)).want(200)
+	w.do("GET", "/v1/questions", nil, bearer(desk)).want(200)
 	woken(t, service)
-	if o := w.do("POST", "/v1/push/unsubscribe", object{}, as(desk)).want(200).object(); o["subscribed"] != false {
+	if o := w.do("POST", "/v1/push/unsubscribe", object{}, bearer(desk)).want(200).object(); o["subscribed"] != false {
 		t.Errorf("%v", o)
 	}
 	if _, err := w.devices.Revoke(t.Context(), "phone", "test"); err != nil {

@@ -148,7 +148,7 @@ func TestRights(t *testing.T) {
 			if rt.method == "POST" {
 				body = object{}
 			}
-			got := w.do(rt.method, rt.path, body, func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) },
+			got := w.do(rt.method, rt.path, body, bearer(token),
 				json_)
 			if may := got.status != http.StatusForbidden; may != (right == rt.right) {
 				t.Errorf("%s %s with %q: %d", rt.method, rt.path, right, got.status)
@@ -157,6 +157,6 @@ func TestRights(t *testing.T) {
 	}
 	// A client reads the description before it knows its rights.
 	for _, token := range tokens {
-		w.do("GET", "/openapi.json", nil, func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) }).want(200)
+		w.do("GET", "/openapi.json", nil, bearer(token)).want(200)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -141,7 +142,7 @@ func (a *app) pastQuestions(ctx context.Context, f pastFlags) (p *project.Projec
 		}
 		list = append(list, some...)
 	}
-	slices.SortStableFunc(list, func(a, b hindsight.Question) int { return a.Asked.Compare(b.Asked) })
+	sort.SliceStable(list, func(i, j int) bool { return list[i].Asked.Before(list[j].Asked) })
 	return p, list, damaged, nil
 }
 
