@@ -9,7 +9,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// untilMost is the longest time that cmdUntil tries. untilPause is its pause between two tries.
+// untilMost is the longest time that await tries. untilPause is its pause between two tries.
 const (
 	untilMost  = 2 * time.Minute // A busy machine may stop a process for a while.
 	untilPause = 50 * time.Millisecond
@@ -24,17 +24,29 @@ func cmdUntil(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	pattern, err := regexp.Compile("(?m)" + args[0])
 	ts.Check(err)
+	await(ts, "match for "+args[0], func() bool {
+		_ = ts.Exec(args[1], args[2:]...) // The command may fail at first.
+		return pattern.MatchString(ts.ReadFile("stdout"))
+	})
+}
+
+// cmdGone waits until the processes that outlive their command have ended.
+func cmdGone(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 0 {
+		ts.Fatalf("usage: gone")
+	}
+	await(ts, "end of all processes", func() bool { return len(leftBehind(ts.Getenv("HOME"))) == 0 })
+}
+
+// await repeats a check until it is true.
+func await(ts *testscript.TestScript, what string, is func() bool) {
 	again := time.NewTicker(untilPause)
 	defer again.Stop()
-	for end := time.After(untilMost); ; {
-		_ = ts.Exec(args[1], args[2:]...) // The command may fail at first.
-		if pattern.MatchString(ts.ReadFile("stdout")) {
-			return
-		}
+	for end := time.After(untilMost); !is(); {
 		select {
 		case <-again.C: // The pause gives another process time to act.
 		case <-end:
-			ts.Fatalf("no match for %s within %s", args[0], untilMost)
+			ts.Fatalf("no %s within %s", what, untilMost)
 		}
 	}
 }

@@ -16,6 +16,7 @@ var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args [
 	"begun":    cmdBegun,
 	"resend":   cmdResend,
 	"until":    cmdUntil,
+	"gone":     cmdGone,
 	"capture":  cmdCapture,
 	"race":     cmdRace,
 	"replace":  cmdReplace,

@@ -18,6 +18,11 @@ import (
 // detach records the start of the flow run, starts a process that drives it, and returns. name is the argument of the
 // command cmd.
 func (a *app) detach(ctx context.Context, cmd *cobra.Command, d *driving, name string) error {
+	if !d.limited {
+		if err := a.CheckDetached(); err != nil {
+			return err
+		}
+	}
 	driver := flow.Driver{Log: d.r.Log(), By: frame.UserName(a.Getenv), Permissions: d.f.Permissions}
 	s, err := driver.Begin(ctx, d.file, d.id, d.inputs)
 	if err == nil {

@@ -225,6 +225,17 @@ func needsTerminal(what string, line descent.Line) error {
 		personHint))
 }
 
+// CheckDetached returns an error if a process without a terminal would count as an agent's here. The process would then
+// run with other permissions than this one.
+func (a *App) CheckDetached() error {
+	line, err := descent.Self()
+	if a.System != "linux" || err != nil || !line.Hidden {
+		return nil
+	}
+	return WithHint(ExitUsage.With(errors.New("--detach does not work in a namespace of its own, such as a container: "+
+		"a process without a terminal counts as an agent's there")), "without --detach, this terminal drives the flow run")
+}
+
 // requireTerminal returns the parameter refusal if this process has no controlling terminal.
 func requireTerminal(refusal error) error {
 	tty, err := screen.OpenTTY()
