@@ -328,7 +328,8 @@ var known = table{
 	{Type: TeamStopped, Class: Fact, Synced: true, Payload: "fact.TeamStopped",
 		About: "the person who withdrew or stopped an input of the team at this machine"},
 	{Type: FlowStarted, Class: Fact, Synced: true, Kept: true, Payload: "fact.FlowStarted",
-		About: "a flow run began: the text of its file and its inputs; `run_id` is the flow run, and `interaction_id` is " +
+		About: "a flow run began: the text of its file and its inputs, and the mode that the person chose; `run_id` is " +
+			"the flow run, and `interaction_id` is " +
 			"`flow`"},
 	{Type: FlowStepDecided, Class: Fact, Kept: true, Payload: "fact.FlowDecided",
 		About: "a step of a flow is done, failed or skipped, or its items are known, or a person wants a new input for " +
