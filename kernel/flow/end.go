@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -21,15 +22,17 @@ var errGoesOn = errors.New("the flow run is cancelled, and the process that driv
 
 // End ends a flow run and the flows inside of it, for the person that the stop names. It records the end, stops the
 // running calls and closes the open questions. A call that has just begun has no intent on the log yet. So End repeats
-// these steps until no process drives the flow run. locks is the folder of the locks.
+// these steps until no process drives the flow run. locks is the folder of the locks. If the flow run was cancelled before,
+// End completes an interrupted End and returns ErrFinished.
 func End(ctx context.Context, r *kernel.Runner, locks string, s *State, stop fact.Stop) error {
-	if err := cancel(ctx, r.Log(), s, stop.Person); err != nil {
-		return err
+	before := cancel(ctx, r.Log(), s, stop.Person)
+	if before != nil && (s.Finished == nil || s.Finished.Outcome != fact.FlowCancelled) {
+		return before
 	}
 	ctx, done := context.WithTimeout(ctx, endLimit)
 	defer done()
 	stopped := map[event.RunID]bool{}
-	return filelock.Poll(ctx, true, func() error {
+	err := filelock.Poll(ctx, true, func() error {
 		driven, err := filelock.Held(filelock.Run(locks, string(RunID(s.ID))))
 		if err != nil {
 			return err
@@ -58,4 +61,5 @@ func End(ctx context.Context, r *kernel.Runner, locks string, s *State, stop fac
 		}
 		return nil
 	}, errGoesOn)
+	return cmp.Or(err, before)
 }

@@ -12,6 +12,8 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/flow"
+	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/service/access"
 )
 
@@ -281,6 +283,26 @@ func TestFlowCancelled(t *testing.T) {
 	if n := w.count(w.dirs[0], event.Requested); n != 1 {
 		t.Errorf("%d calls", n)
 	}
+}
+
+// TestFlowCancelledAgain cancels a flow run after a cancellation that recorded the end alone, because its process died. The
+// second one closes the question that the first one left open.
+func TestFlowCancelledAgain(t *testing.T) {
+	w := newWorld(t, 1)
+	w.flowFile(w.dirs[0], "release.toml", flowText)
+	w.do("POST", "/v1/flow-runs", w.flowStart("r1")).want(202)
+	q := w.question()
+	stop(t, w.server, w.http)
+	p, err := project.Find(w.dirs[0], w.environ, nil)
+	check(t, err)
+	runner, done, err := p.Open(t.Context(), "test")
+	check(t, err)
+	check(t, runner.Log().Record(event.NewFact(event.FlowFinished, "user",
+		event.Refs{Run: flow.RunID("r1"), Interaction: event.Flows}, fact.FlowFinished{Outcome: fact.FlowCancelled})))
+	check(t, done())
+	w.again()
+	w.do("POST", "/v1/flow-runs/r1/cancel", object{}).problem(runOver)
+	w.answer(q, "answer").problem(questionClosed)
 }
 
 // TestFlowRetried checks that a retry makes a failed step call again when the flow run is continued, and only then.
