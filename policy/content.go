@@ -18,7 +18,7 @@ func Shows(approved []Reading, made Reading, at shell.Place) bool {
 	for _, r := range approved {
 		shown = append(shown, r.Diffs...)
 		for _, b := range r.Bodies {
-			if b.isPatch() {
+			if b.patch {
 				patches = append(patches, b.New)
 				shown = append(shown, b.hunks()...)
 			} else {
@@ -34,7 +34,7 @@ func Shows(approved []Reading, made Reading, at shell.Place) bool {
 	}
 	differs := func(d Diff) bool { return d.Old != d.New && !c.show(d) }
 	return !slices.ContainsFunc(made.Diffs, differs) && !slices.ContainsFunc(made.Bodies, func(b Diff) bool {
-		if b.isPatch() {
+		if b.patch {
 			return len(patches) > 0 && !slices.Contains(patches, b.New)
 		}
 		return differs(b)
@@ -76,6 +76,9 @@ func (c *comparison) split(d Diff) *splitDiff {
 	}
 	d.Old, d.New = strings.ReplaceAll(d.Old, "\r\n", "\n"), strings.ReplaceAll(d.New, "\r\n", "\n")
 	a, b := c.lines(d.Old), c.lines(d.New)
+	if c.left < 0 {
+		return nil
+	}
 	first, last := 0, 0
 	for first < min(len(a), len(b)) && a[first] == b[first] {
 		first++
@@ -89,7 +92,11 @@ func (c *comparison) split(d Diff) *splitDiff {
 
 // lines returns the numbers of the lines of a text.
 func (c *comparison) lines(text string) (list []int) {
+	const bytes = 4 * 8 // of a number in a list that grows
 	for line := range strings.Lines(text) {
+		if !c.spend(bytes) {
+			return nil
+		}
 		line = strings.TrimSuffix(line, "\n")
 		id, ok := c.ids[line]
 		if !ok {
@@ -254,13 +261,6 @@ func matchesOf(a, b []int) matches {
 	return t
 }
 
-// wholePatch matches a text that is a patch from its first line to its last line.
-var wholePatch = lazily(`^\s*(\*\*\* Begin Patch|\*\*\* (Add|Update|Delete) File: |--- \S.*\n\+\+\+ \S|` +
-	`diff --git |Index: |@@ |<{5,9} SEARCH\n|-{5,9} SEARCH\n)`)
-
-// isPatch reports whether the diff is a text in the input of a call that is a patch as a whole.
-func (d Diff) isPatch() bool { return d.Old == "" && wholePatch().MatchString(d.New) }
-
 // hunks returns the changes of a patch.
 func (d Diff) hunks() (list []Diff) {
 	var from, to strings.Builder
@@ -279,6 +279,7 @@ func (d Diff) hunks() (list []Diff) {
 	}
 	for line := range strings.Lines(d.New) {
 		switch line[0] {
+		case '\\': // "\ No newline at end of file"
 		case '-':
 			from.WriteString(line[1:])
 		case '+':

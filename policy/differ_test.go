@@ -159,6 +159,11 @@ func TestPatchesInContent(t *testing.T) {
 		{"an emptied file", input("patch", patch), made("one\ntwo\nthree\n", ""), false},
 		{"a text with a line of a patch", input("content", "harmless"),
 			input("content", "evil\ndiff --git a/a b/a\n"), false},
+		{"a text that begins as a hunk", input("content", "hello\n"), input("content", "@@ evil\n"), false},
+		{"a text that begins as a patch", input("content", "hello\n"), input("content", "--- a\n+++ b\nevil\n"), false},
+		{"a text that begins as an index", input("content", "hello\n"), input("content", "Index: evil\n"), false},
+		{"a patch without a last line feed", input("patch", "*** Begin Patch\n*** Update File: a\n@@\n one\n-two\n"+
+			"\\ No newline at end of file\n+2\n*** End Patch"), made("one\ntwo", "one\n2\n"), true},
 	} {
 		why := Differs([]Reading{ReadToolCall(test.asked, place)}, test.made, place)
 		if (why == nil) != test.same {

@@ -20,7 +20,7 @@ func (r *reader) readPatch(name, s string) {
 	}
 	if len(p.Paths) == 0 {
 		if hunksOnly().MatchString(s) {
-			r.bodies = append(r.bodies, Diff{New: s})
+			r.bodies = append(r.bodies, Diff{New: s, patch: true})
 			return
 		}
 		if isWord(s) {
@@ -32,7 +32,7 @@ func (r *reader) readPatch(name, s string) {
 	}
 	r.patched, r.unpatched = append(r.patched, p.Paths...), append(r.unpatched, p.Removed...)
 	if len(r.call.Diffs) == 0 {
-		r.bodies = append(r.bodies, Diff{New: s})
+		r.bodies = append(r.bodies, Diff{New: s, patch: true})
 	}
 }
 

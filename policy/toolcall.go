@@ -23,7 +23,10 @@ type ToolCall struct {
 }
 
 // Diff is a change of a file.
-type Diff struct{ Path, Old, New string }
+type Diff struct {
+	Path, Old, New string
+	patch          bool // New is a patch in the input of the call
+}
 
 // Reading is the result of ReadToolCall.
 type Reading struct {

@@ -22,8 +22,8 @@ var errGoesOn = errors.New("the flow run is cancelled, and the process that driv
 
 // End ends a flow run and the flows inside of it, for the person that the stop names. It records the end, stops the
 // running calls and closes the open questions. A call that has just begun has no intent on the log yet. So End repeats
-// these steps until no process drives the flow run. locks is the folder of the locks. If the flow run was cancelled before,
-// End completes an interrupted End and returns ErrFinished.
+// these steps until no process drives the flow run. locks is the folder of the locks. If the flow run was cancelled
+// before, End completes an interrupted End and returns ErrFinished.
 func End(ctx context.Context, r *kernel.Runner, locks string, s *State, stop fact.Stop) error {
 	before := cancel(ctx, r.Log(), s, stop.Person)
 	if before != nil && (s.Finished == nil || s.Finished.Outcome != fact.FlowCancelled) {

@@ -285,8 +285,8 @@ func TestFlowCancelled(t *testing.T) {
 	}
 }
 
-// TestFlowCancelledAgain cancels a flow run after a cancellation that recorded the end alone, because its process died. The
-// second one closes the question that the first one left open.
+// TestFlowCancelledAgain cancels a flow run after a cancellation that recorded the end alone, because its process died.
+// The second one closes the question that the first one left open.
 func TestFlowCancelledAgain(t *testing.T) {
 	w := newWorld(t, 1)
 	w.flowFile(w.dirs[0], "release.toml", flowText)
