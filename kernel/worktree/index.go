@@ -92,7 +92,20 @@ func parseIndex(ctx context.Context, b []byte) (entries []entry, err error) {
 			}
 		}
 	}
-	return entries, nil
+	return entries, checkExtensions(b)
+}
+
+// checkExtensions returns an error if a reader must know an extension of the index. Only extensions whose names begin
+// with a capital letter can be ignored. The others keep entries in another file, or name a folder instead of its files.
+func checkExtensions(b []byte) error {
+	for len(b) >= 8 {
+		size := int64(binary.BigEndian.Uint32(b[4:]))
+		if b[0] < 'A' || b[0] > 'Z' || size > int64(len(b)-8) {
+			return errIndex
+		}
+		b = b[8+size:]
+	}
+	return nil
 }
 
 // parsePath reads the path of an entry. In version 4, it begins like the path before it. The function returns the

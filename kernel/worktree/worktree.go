@@ -40,6 +40,8 @@ type Tree struct {
 	More bool
 
 	files   map[string]state // by slash path
+	read    map[string]bool  // the folders that were read
+	inside  map[string]bool  // the folders inside of these
 	partial bool             // files may be missing in "files"
 }
 
@@ -80,8 +82,7 @@ func Observe(ctx context.Context, dir string) (*Tree, error) {
 		return nil, err
 	}
 	defer git.Close()
-	o := observer{ctx: ctx, root: root, tree: &Tree{Root: filepath.Clean(root.Name()), files: map[string]state{}},
-		left: maxBytes, most: maxFiles}
+	o := newObserver(ctx, root, maxFiles)
 	if o.tree.Head, err = head(git); err != nil {
 		return nil, err
 	}
@@ -104,14 +105,17 @@ func Observe(ctx context.Context, dir string) (*Tree, error) {
 
 func byPath(a, b fact.TreeFile) int { return strings.Compare(a.Path, b.Path) }
 
-// Since returns the files whose content or mode differs from an earlier state of the same work tree, ordered by path.
-// The mode of a removed file is empty. The result "more" means that files may be missing.
+// Since returns the files with another content or mode than in an earlier state of the same work tree, ordered by path.
+// The mode of a removed file is empty. The result "more" means that files may be missing. A file in a folder that only
+// one of the two observations read is such a file, because the index decides which folders are read.
 func (t *Tree) Since(before *Tree) (changed []fact.TreeFile, more bool) {
+	more = t.partial || before.partial
 	for name, now := range t.files {
 		then, ok := before.files[name]
 		switch {
 		case !ok:
-			ok = before.partial
+			ok = before.partial || !before.knows(path.Dir(name))
+			more = more || ok
 		case now.Blob != "" && then.Blob != "":
 			ok = now.Blob == then.Blob && now.Mode == then.Mode
 		default: // A large file is compared by its size and its time.
@@ -122,12 +126,29 @@ func (t *Tree) Since(before *Tree) (changed []fact.TreeFile, more bool) {
 		}
 	}
 	for name := range before.files {
-		if _, ok := t.files[name]; !ok && !t.partial {
-			changed = append(changed, fact.TreeFile{Path: name})
+		if _, ok := t.files[name]; ok {
+			continue
 		}
+		if t.partial || !t.knows(path.Dir(name)) {
+			more = true
+			continue
+		}
+		changed = append(changed, fact.TreeFile{Path: name})
 	}
 	slices.SortFunc(changed, byPath)
-	return changed[:min(len(changed), maxDirty)], len(changed) > maxDirty || t.partial || before.partial
+	return changed[:min(len(changed), maxDirty)], more || len(changed) > maxDirty
+}
+
+// knows reports whether the files of a folder are known: the folder was read, or a read folder above shows that it does
+// not exist.
+func (t *Tree) knows(dir string) bool {
+	for !t.read[dir] {
+		if dir == "." || t.inside[dir] {
+			return false
+		}
+		dir = path.Dir(dir)
+	}
+	return true
 }
 
 // observer reads the files of one work tree.
@@ -136,7 +157,12 @@ type observer struct {
 	root *os.Root
 	tree *Tree
 	left int64 // bytes that may still be hashed
-	most int   // the most files with a state
+	most int   // the most files with a state, and folders inside of the read ones
+}
+
+func newObserver(ctx context.Context, root *os.Root, most int) *observer {
+	return &observer{ctx: ctx, root: root, left: maxBytes, most: most, tree: &Tree{Root: filepath.Clean(root.Name()),
+		files: map[string]state{}, read: map[string]bool{}, inside: map[string]bool{}}}
 }
 
 // readFiles reads the files of the index and the other files in their folders. The parameter "written" is the time at
@@ -170,6 +196,7 @@ func (o *observer) readOthers(dir string, known map[string]bool) error {
 		return o.ctx.Err()
 	}
 	defer f.Close()
+	o.tree.read[dir] = true
 	for !o.tree.partial {
 		list, err := f.ReadDir(piece)
 		for _, d := range list {
@@ -177,12 +204,17 @@ func (o *observer) readOthers(dir string, known map[string]bool) error {
 				return o.ctx.Err()
 			}
 			name := path.Join(dir, d.Name())
-			if known[name] || d.Name() == ".git" || !d.Type().IsRegular() {
+			if known[name] || d.Name() == ".git" ||
+				!d.IsDir() && !d.Type().IsRegular() && d.Type()&fs.ModeSymlink == 0 {
 				continue
 			}
-			if len(o.tree.files) >= o.most {
+			if len(o.tree.files)+len(o.tree.inside) >= o.most {
 				o.tree.partial, o.tree.More = true, true
 				break
+			}
+			if d.IsDir() {
+				o.tree.inside[name] = true
+				continue
 			}
 			if info, err := d.Info(); err == nil {
 				o.add(o.stateOf(name, info))

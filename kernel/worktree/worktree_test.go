@@ -398,7 +398,7 @@ func limited(t *testing.T, dir string, most int) *Tree {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	o := observer{ctx: t.Context(), root: root, tree: &Tree{files: map[string]state{}}, left: maxBytes, most: most}
+	o := newObserver(t.Context(), root, most)
 	if err := o.readFiles(nil, time.Time{}); err != nil {
 		t.Fatal(err)
 	}
@@ -424,6 +424,48 @@ func TestObserveManyFiles(t *testing.T) {
 	}
 	if changed, more := full.Since(part); len(changed) > 0 || !more {
 		t.Errorf("%s, more: %v", paths(changed), more)
+	}
+}
+
+// TestSinceOfTheIndex changes the index and no file of an old folder. The observation of another folder is no change of
+// its files. New and removed folders are found, also if the index changes with them.
+func TestSinceOfTheIndex(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(dir string)
+		want   string
+		more   bool
+	}{
+		"an old folder is added":    {func(dir string) { git(t, dir, "add", "old") }, "", true},
+		"a folder leaves the index": {func(dir string) { git(t, dir, "rm", "-q", "-r", "--cached", "sub/deep") }, "", true},
+		"a new folder is added": {func(dir string) {
+			write(t, dir, "sub/new/more/d.txt", "d\n")
+			git(t, dir, "add", "sub/new")
+		}, "sub/new/more/d.txt", false},
+		"a folder is removed": {func(dir string) { git(t, dir, "rm", "-q", "-r", "sub/deep") }, "-sub/deep/c.txt", false},
+		"a link is made": {func(dir string) {
+			if err := os.Symlink("a.txt", filepath.Join(dir, "link")); err != nil {
+				t.Fatal(err)
+			}
+			git(t, dir, "add", "link")
+		}, "link", false},
+		"an old link is added": {func(dir string) { git(t, dir, "add", "oldlink") }, "", false},
+	} {
+		dir := repository(t)
+		write(t, dir, "old/o.txt", "o\n")
+		if err := os.Symlink("a.txt", filepath.Join(dir, "oldlink")); err != nil {
+			t.Fatal(err)
+		}
+		before := observe(t, dir)
+		c.change(dir)
+		changed, more := observe(t, dir).Since(before)
+		if got := paths(changed); got != c.want || more != c.more {
+			t.Errorf("%s: %s, more: %v", name, got, more)
+		}
+	}
+	dir := repository(t)
+	git(t, dir, "update-index", "--split-index")
+	if tree, err := Observe(t.Context(), dir); err == nil {
+		t.Errorf("a split index: %+v", tree)
 	}
 }
 
