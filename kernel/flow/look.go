@@ -2,6 +2,7 @@ package flow
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -55,8 +56,11 @@ func (s *State) lookAt(ctx context.Context, log file, locks string, st *StepStat
 		return err
 	case st.Flow != "":
 		inner, err := Look(ctx, log, locks, strings.TrimPrefix(string(s.InputID(st, 0)), event.FlowPrefix))
-		if err != nil {
+		if errors.Is(err, ErrNoRun) {
 			return nil // the inner flow has not begun
+		}
+		if err != nil {
+			return err
 		}
 		switch outcome := inner.Outcome(); outcome {
 		case string(Running), string(Asked), string(Unknown):

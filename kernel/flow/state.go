@@ -256,7 +256,7 @@ func (s *State) applyPart(p part) error {
 	return p.err
 }
 
-// apply applies one event. A decision that was already applied changes nothing.
+// apply applies one event. Except for a retry, a decision that was already applied changes nothing.
 func (s *State) apply(r recorded) error {
 	s.last = max(s.last, r.seq)
 	switch {

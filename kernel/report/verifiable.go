@@ -8,6 +8,7 @@ import (
 	_ "embed" // for the parts of the file
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -215,8 +216,12 @@ func (v *verifiable) read(ctx context.Context, q event.Query) error {
 	if !ok {
 		return v.nothing(ctx, q)
 	}
-	if err := v.log.IsOwn(ctx, v.head); err != nil {
+	err = v.log.IsOwn(ctx, v.head)
+	if errors.Is(err, evidence.ErrCheckpoint) {
 		return fmt.Errorf("%w: %w", disk.ErrCorrupt, err)
+	}
+	if err != nil {
+		return err
 	}
 	v.newer = size - v.head.Size
 	if v.data.Note, v.data.Key, err = v.signature(); err != nil {

@@ -161,7 +161,7 @@ function form(main, frame) {
 			replace(kind.el, list.map((f) => h('option', {value: f.flow}, f.flow)));
 			fields();
 		} catch (err) {
-			replace(body, failure(err));
+			if (mine === newest) replace(body, failure(err));
 		}
 	}
 
@@ -252,10 +252,12 @@ class Run {
 	async read() {
 		try {
 			const r = await get(this.path, at(this.where));
+			if (this.follower.over) return;
 			if (this.fault) replace(this.alerts);
 			this.fault = false;
 			this.show(r);
 		} catch (err) {
+			if (this.follower.over) return;
 			this.fault = true;
 			replace(this.alerts, failure(err));
 			if (!this.run) replace(this.head);
@@ -334,7 +336,8 @@ class Run {
 		const flowRun = 'flow:' + this.run.id;
 		const runs = new Set(this.run.steps.flatMap(units).map((u) => u.run_id));
 		for (const [id, q] of live.questions) {
-			if (this.cards.has(id) || !(q.run_id === flowRun || q.run_id.startsWith(flowRun + '/') || runs.has(q.run_id))) continue;
+			if (this.cards.has(id) || q.project !== this.run.project || q.context !== this.run.context) continue;
+			if (!(q.run_id === flowRun || q.run_id.startsWith(flowRun + '/') || runs.has(q.run_id))) continue;
 			const card = new Card(q);
 			this.cards.set(id, card);
 			if (!this.asked.firstChild) replace(this.asked, heading(t('now.questions')));
