@@ -218,12 +218,16 @@ func (s *Sender) post(ctx context.Context, device string, sub Subscription, m Me
 	if m.Urgent {
 		urgency = webpush.UrgencyHigh
 	}
+	client := &once{client: s.client}
 	res, err := webpush.SendNotificationWithContext(ctx, m.Text, &webpush.Subscription{
 		Endpoint: sub.Endpoint, Keys: webpush.Keys{P256dh: sub.Keys.P256dh, Auth: sub.Keys.Auth},
 	}, &webpush.Options{
-		HTTPClient: once{s.client}, Subscriber: contact, Topic: m.Topic, Urgency: urgency,
+		HTTPClient: client, Subscriber: contact, Topic: m.Topic, Urgency: urgency,
 		TTL: int(min(max(m.Kept, time.Minute), 24*time.Hour).Seconds()), VAPIDPrivateKey: private, VAPIDPublicKey: public,
 	})
+	if err != nil && !client.used { // for example, the text is too long
+		err = fmt.Errorf("%w: %w", channel.ErrNotSent, err)
+	}
 	if err == nil {
 		_ = res.Body.Close() // the status alone is the result
 		reply = res.Status
@@ -242,9 +246,13 @@ func (s *Sender) post(ctx context.Context, device string, sub Subscription, m Me
 const rateLimitPause = 30 * time.Second
 
 // once makes a request that net/http cannot repeat. Its errors have the kinds of channel.Channel.
-type once struct{ client *http.Client }
+type once struct {
+	client *http.Client
+	used   bool // Do was called
+}
 
-func (o once) Do(req *http.Request) (*http.Response, error) {
+func (o *once) Do(req *http.Request) (*http.Response, error) {
+	o.used = true
 	req.GetBody, req.Close = nil, true
 	return channel.Do(o.client, req)
 }

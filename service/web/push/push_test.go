@@ -250,6 +250,12 @@ func TestSend(t *testing.T) {
 	if _, err = send(410); !errors.As(err, &refused) || strings.Contains(err.Error(), "/send/") {
 		t.Errorf("410 is %v", err)
 	}
+	check(t, s.Subscribe("phone", service.Subscribe()))
+	long := push.Message{Text: bytes.Repeat([]byte("x"), 2*push.MaxText)}
+	if _, err = s.Send(t.Context(), "phone", long); !errors.Is(err, channel.ErrNotSent) || len(status) > 0 {
+		t.Errorf("a text that is too long: %v", err)
+	}
+	check(t, s.Unsubscribe("phone"))
 	refused = nil
 	if _, err = s.Send(t.Context(), "phone", push.Message{}); !errors.As(err, &refused) || len(status) > 0 {
 		t.Errorf("without a subscription: %v", err)
