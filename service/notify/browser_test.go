@@ -125,7 +125,7 @@ func TestBrowsers(t *testing.T) {
 			t.Errorf("subscribed are %v, %v", list, err)
 		}
 	})
-	service.Answer = func(*http.Request) int { return http.StatusGone }
+	service.SetAnswer(func(*http.Request) int { return http.StatusGone })
 	started(func() {
 		w.finish("gone", 0)
 		w.await(6)
@@ -151,7 +151,7 @@ func TestBrowserKilled(t *testing.T) {
 	service := w.newPush()
 	arrived := make(chan bool, 10)
 	var answers atomic.Bool
-	service.Answer = func(r *http.Request) int {
+	service.SetAnswer(func(r *http.Request) int {
 		if answers.Load() {
 			return 0
 		}
@@ -159,7 +159,7 @@ func TestBrowserKilled(t *testing.T) {
 		arrived <- true
 		<-r.Context().Done()
 		return http.StatusInternalServerError
-	}
+	})
 	w.subscribe(service, "phone", access.Read)
 	kill, _ := w.child()
 	w.finish("hello", 0)

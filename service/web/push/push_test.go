@@ -152,11 +152,11 @@ func TestOneKey(t *testing.T) {
 func TestCollapse(t *testing.T) {
 	s, service, _, _ := world(t)
 	held, release := make(chan struct{}, 100), make(chan struct{})
-	service.Answer = func(*http.Request) int {
+	service.SetAnswer(func(*http.Request) int {
 		held <- struct{}{}
 		<-release
 		return 0
-	}
+	})
 	check(t, s.Subscribe("phone", service.Subscribe()))
 	s.Wake("phone")
 	<-held
@@ -178,13 +178,13 @@ func TestHanging(t *testing.T) {
 	s, service, _, _ := world(t)
 	held, gone := make(chan struct{}), make(chan struct{})
 	slow := service.Subscribe()
-	service.Answer = func(r *http.Request) int {
+	service.SetAnswer(func(r *http.Request) int {
 		if strings.HasSuffix(slow.Endpoint, r.URL.Path) {
 			close(held)
 			<-gone
 		}
 		return 0
-	}
+	})
 	defer close(gone)
 	check(t, s.Subscribe("slow", slow))
 	check(t, s.Subscribe("phone", service.Subscribe()))
@@ -201,10 +201,10 @@ func TestGone(t *testing.T) {
 	for status, kept := range map[int]bool{404: false, 410: false, 429: true, 500: true, 307: true, 302: true} {
 		s, service, dir, tr := world(t)
 		asked := make(chan string, 10)
-		service.Answer = func(r *http.Request) int {
+		service.SetAnswer(func(r *http.Request) int {
 			asked <- r.URL.Path
 			return status
-		}
+		})
 		sub := service.Subscribe()
 		check(t, s.Subscribe("phone", sub))
 		s.Wake("phone")
@@ -228,7 +228,7 @@ func TestGone(t *testing.T) {
 func TestSend(t *testing.T) {
 	s, service, _, _ := world(t)
 	status := make(chan int, 1)
-	service.Answer = func(*http.Request) int { return <-status }
+	service.SetAnswer(func(*http.Request) int { return <-status })
 	check(t, s.Subscribe("phone", service.Subscribe()))
 	text := strings.Repeat("x", push.MaxText)
 	send := func(answer int) (string, error) {

@@ -43,7 +43,7 @@ type Message struct {
 	Subscriber string
 }
 
-// Service is a push service. If Answer is set, it returns the status of each request.
+// Service is a push service.
 type Service struct {
 	server   *httptest.Server
 	Messages chan Message // the valid messages
@@ -51,7 +51,7 @@ type Service struct {
 
 	mu     sync.Mutex
 	subs   map[string]*receiver // by path
-	Answer func(r *http.Request) int
+	answer func(r *http.Request) int
 }
 
 // receiver is the browser's half of a subscription.
@@ -86,6 +86,13 @@ func Transport(address string) http.RoundTripper {
 	}
 }
 
+// SetAnswer makes f return the status of each later request. The status 0 means that the service takes the message.
+func (s *Service) SetAnswer(f func(r *http.Request) int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.answer = f
+}
+
 // Subscribe makes a subscription as a browser does.
 func (s *Service) Subscribe() push.Subscription {
 	key, err := ecdh.P256().GenerateKey(rand.Reader)
@@ -104,7 +111,7 @@ func (s *Service) Subscribe() push.Subscription {
 
 func (s *Service) takeMessage(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
-	to, answer := s.subs[r.URL.Path], s.Answer
+	to, answer := s.subs[r.URL.Path], s.answer
 	s.mu.Unlock()
 	if answer != nil {
 		if status := answer(r); status != 0 {
