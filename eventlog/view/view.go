@@ -10,13 +10,12 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"database/sql"
+	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
+	"slices"
 
 	"github.com/jmoiron/sqlx"
 
@@ -61,7 +60,7 @@ type View struct {
 
 // bookkeeping creates the table that connects a view to its log. seq is the last applied event, and leaf is its leaf
 // hash. damaged is 1 if the view was made from damaged events. In that case the next Open rebuilds the view. mac is
-// the seal of a view with a key. The seal is the HMAC-SHA256 of the view's schema and rows.
+// the seal of a view with a key. The seal is an HMAC-SHA256 of the file's pages.
 const bookkeeping = `
 	CREATE TABLE position (
 		id      INTEGER PRIMARY KEY CHECK (id = 1),
@@ -140,8 +139,45 @@ func open(ctx context.Context, r event.Reader, path string, key []byte, def Proj
 	return v, nil
 }
 
-// DB returns the database for reading the view's tables.
-func (v *View) DB() *sqlx.DB { return v.db }
+// DB returns the database for reading the tables of a view without a key. It panics for a view with a key: only Read
+// compares the seal with the rows that it reads.
+func (v *View) DB() *sqlx.DB {
+	if v.key != nil {
+		panic("eventlog: a view with a key is read by Read") // an error of this program
+	}
+	return v.db
+}
+
+// Read applies the events that were appended to the log, and calls "read" with a transaction for reading the tables.
+// The seal is compared in the same transaction. If another program changed the file, Read rebuilds the view before it
+// calls "read". The transaction holds up other processes that write the view. "read" must not call methods of the view.
+func (v *View) Read(ctx context.Context, read func(tx *sqlx.Tx) error) error {
+	err := v.CatchUp(ctx)
+	if err != nil {
+		return err
+	}
+	if err = v.readTables(ctx, read); errors.Is(err, errStale) { // the file was changed just now
+		if err = v.CatchUp(ctx); err == nil {
+			err = v.readTables(ctx, read)
+		}
+	}
+	if errors.Is(err, errStale) {
+		return failed.With(v.def.Name, err)
+	}
+	return err
+}
+
+func (v *View) readTables(ctx context.Context, read func(tx *sqlx.Tx) error) error {
+	tx, err := v.db.BeginTxx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }() // it changed nothing
+	if _, _, err := v.sealedPosition(ctx, tx); err != nil {
+		return err
+	}
+	return read(tx)
+}
 
 // Close releases the view's file.
 func (v *View) Close() error { return v.db.Close() }
@@ -197,54 +233,38 @@ func (v *View) dropTables(ctx context.Context) error {
 	return tx.Commit()
 }
 
-// mac returns the seal of the view. The tables are STRICT, so the bytes of the columns identify each row. The seal
-// includes the schema, because a trigger could change later rows.
+// mac returns the seal of the view. It is a hash of the pages of the file, because a query may read an index instead of
+// its table. The page of the seal does not count, and neither do the counters that a commit writes into the header.
 func (v *View) mac(ctx context.Context, tx *sqlx.Tx) ([]byte, error) {
-	mac := hmac.New(sha256.New, v.key)
-	var schema []struct{ Type, Name, SQL string }
-	if err := tx.SelectContext(ctx, &schema,
-		`SELECT type, name, coalesce(sql, '') AS sql FROM sqlite_schema ORDER BY type, name`); err != nil {
+	rows, err := tx.QueryContext(ctx, `
+		SELECT pgno, data
+		FROM sqlite_dbpage
+		WHERE pgno <> (SELECT rootpage FROM sqlite_schema WHERE name = 'seal')
+		ORDER BY pgno`)
+	if err != nil {
 		return nil, err
 	}
-	for _, s := range schema {
-		fmt.Fprintf(mac, "%q %q %q\n", s.Type, s.Name, s.SQL)
-		if s.Type != "table" || s.Name == "seal" {
-			continue
+	mac := hmac.New(sha256.New, v.key)
+	var number [8]byte
+	for err == nil && rows.Next() {
+		var n int64
+		var page sql.RawBytes
+		err = rows.Scan(&n, &page)
+		if n == 1 && len(page) >= headerSize {
+			page = slices.Clone(page)
+			clear(page[24:28]) // the file change counter
+			clear(page[92:headerSize])
 		}
-		if err := macRows(ctx, tx, mac, s.Name); err != nil {
-			return nil, err
-		}
+		binary.BigEndian.PutUint64(number[:], uint64(n))
+		_, _ = mac.Write(number[:]) // a hash does not fail
+		_, _ = mac.Write(page)
 	}
-	return mac.Sum(nil), nil
+	return mac.Sum(nil), errors.Join(err, rows.Err(), rows.Close())
 }
 
-// macRows adds the rows of a table to a seal. Each value has its length before it, and NULL has the length -1.
-func macRows(ctx context.Context, tx *sqlx.Tx, mac io.Writer, table string) error {
-	rows, err := tx.QueryContext(ctx, `SELECT * FROM "`+strings.ReplaceAll(table, `"`, `""`)+`" ORDER BY rowid`)
-	if err != nil {
-		return err
-	}
-	columns, err := rows.Columns()
-	values, into := make([]sql.RawBytes, len(columns)), make([]any, len(columns))
-	for i := range values {
-		into[i] = &values[i]
-	}
-	var buf []byte
-	for err == nil && rows.Next() {
-		err = rows.Scan(into...)
-		buf = buf[:0]
-		for _, v := range values {
-			n := len(v)
-			if v == nil {
-				n = -1
-			}
-			buf = append(strconv.AppendInt(buf, int64(n), 10), ' ')
-			buf = append(buf, v...)
-		}
-		_, _ = mac.Write(append(buf, '\n')) // a hash does not fail
-	}
-	return errors.Join(err, rows.Err(), rows.Close())
-}
+// headerSize is the length of a SQLite file's header. Its last 8 bytes repeat the file change counter and name the
+// version of SQLite that wrote it.
+const headerSize = 100
 
 // applyPortion applies the next events, at most portion many, and returns the new position. The parameter "end" is the
 // newest event of the log. ok is false if the log is empty.
@@ -340,8 +360,8 @@ func (v *View) checkHeaders(ctx context.Context, after, until event.Seq) (damage
 // checkSeal returns errStale if the seal of the view is wrong. It compares the seal only after another connection
 // committed.
 func (v *View) checkSeal(ctx context.Context, tx *sqlx.Tx) error {
-	var version int64
-	if err := tx.GetContext(ctx, &version, `PRAGMA data_version`); err != nil || version == v.sealed || v.key == nil {
+	version, err := dataVersion(ctx, tx)
+	if err != nil || version == v.sealed || v.key == nil {
 		return err
 	}
 	var got []byte
@@ -356,6 +376,12 @@ func (v *View) checkSeal(ctx context.Context, tx *sqlx.Tx) error {
 	return nil
 }
 
+// dataVersion returns a number that changes when another connection commits.
+func dataVersion(ctx context.Context, tx *sqlx.Tx) (version int64, err error) {
+	err = tx.GetContext(ctx, &version, `PRAGMA data_version`)
+	return version, err
+}
+
 // readPosition returns the Seq of the last applied event. It creates the tables of a new file. It returns errStale if
 // the file belongs to another version or log.
 func (v *View) readPosition(ctx context.Context, tx *sqlx.Tx) (event.Seq, error) {
@@ -364,25 +390,18 @@ func (v *View) readPosition(ctx context.Context, tx *sqlx.Tx) (event.Seq, error)
 		return 0, err
 	}
 	if tables == 0 {
-		if _, err := tx.ExecContext(ctx, bookkeeping, v.def.Version); err != nil {
-			return 0, err
+		_, err := tx.ExecContext(ctx, bookkeeping, v.def.Version)
+		if err == nil {
+			_, err = tx.ExecContext(ctx, v.def.Schema)
 		}
-		_, err := tx.ExecContext(ctx, v.def.Schema)
+		if err == nil {
+			v.sealed, err = dataVersion(ctx, tx)
+		}
 		return 0, err
 	}
-	var version int
-	var at event.Seq
-	var leaf []byte
-	err := tx.QueryRowxContext(ctx, `SELECT version, seq, leaf, damaged FROM position WHERE id = 1`).
-		Scan(&version, &at, &leaf, &v.damaged)
-	if err != nil || version != v.def.Version {
-		return 0, errors.Join(errStale, err)
-	}
-	if err := v.checkSeal(ctx, tx); err != nil {
+	at, leaf, err := v.sealedPosition(ctx, tx)
+	if err != nil || at == 0 {
 		return 0, err
-	}
-	if at == 0 {
-		return 0, nil
 	}
 	for e, err := range v.reader.Events(ctx, event.Query{After: at - 1, Until: at}) {
 		if err != nil {
@@ -393,6 +412,18 @@ func (v *View) readPosition(ctx context.Context, tx *sqlx.Tx) (event.Seq, error)
 		}
 	}
 	return 0, errStale
+}
+
+// sealedPosition returns the Seq and the leaf of the last applied event. It returns errStale if the file has another
+// version or a wrong seal.
+func (v *View) sealedPosition(ctx context.Context, tx *sqlx.Tx) (at event.Seq, leaf []byte, err error) {
+	var version int
+	err = tx.QueryRowxContext(ctx, `SELECT version, seq, leaf, damaged FROM position WHERE id = 1`).
+		Scan(&version, &at, &leaf, &v.damaged)
+	if err != nil || version != v.def.Version {
+		return 0, nil, errors.Join(errStale, err)
+	}
+	return at, leaf, v.checkSeal(ctx, tx)
 }
 
 // Check checks the file of a view without changing it. It returns the Seq of the last applied event. The error wraps

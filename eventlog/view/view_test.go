@@ -46,11 +46,23 @@ var testKey = []byte("a secret of the user's")
 
 var names = view.Projection{
 	Name: "names", Version: 1, Types: []event.Type{event.SessionCreated},
-	Schema: `CREATE TABLE names (seq INTEGER PRIMARY KEY) STRICT`,
+	Schema: `
+		CREATE TABLE names (seq INTEGER PRIMARY KEY, name TEXT NOT NULL) STRICT;
+		CREATE INDEX names_by_name ON names (name)`,
 	Apply: func(ctx context.Context, tx *sqlx.Tx, e event.Event) error {
-		_, err := tx.ExecContext(ctx, `INSERT INTO names (seq) VALUES (?)`, int64(e.Seq))
+		_, err := tx.ExecContext(ctx, `INSERT INTO names (seq, name) VALUES (?1, 'name ' || ?1)`, int64(e.Seq))
 		return err
 	},
+}
+
+// seqs reads the rows by the index of their names.
+func seqs(list *[]int) func(tx *sqlx.Tx) error {
+	return func(tx *sqlx.Tx) error {
+		return tx.Select(list, `
+			SELECT seq FROM names INDEXED BY names_by_name
+			WHERE name >= 'name' AND name < 'namf'
+			ORDER BY seq`)
+	}
 }
 
 func viewRows(t *testing.T, l *eventlog.Log, path string, def view.Projection) string {
@@ -61,7 +73,7 @@ func viewRows(t *testing.T, l *eventlog.Log, path string, def view.Projection) s
 	}
 	defer v.Close()
 	var rows []int
-	if err := v.DB().Select(&rows, `SELECT seq FROM names ORDER BY seq`); err != nil {
+	if err := v.Read(t.Context(), seqs(&rows)); err != nil {
 		t.Fatal(err)
 	}
 	return fmt.Sprint(rows)
@@ -187,21 +199,22 @@ func TestForgedView(t *testing.T) {
 	defer v.Close()
 	other := names
 	other.Apply = func(ctx context.Context, tx *sqlx.Tx, e event.Event) error {
-		_, err := tx.ExecContext(ctx, `INSERT INTO names (seq) VALUES (?)`, int64(e.Seq)+100)
+		_, err := tx.ExecContext(ctx, `INSERT INTO names (seq, name) VALUES (?1, 'name ' || ?1)`, int64(e.Seq)+100)
 		return err
 	}
 	for what, forge := range map[string]func() error{
-		"a row added":   func() error { return execFile(path, `INSERT INTO names VALUES (9)`) },
+		"a row added":   func() error { return execFile(path, `INSERT INTO names VALUES (9, 'name 9')`) },
 		"a row removed": func() error { return execFile(path, `DELETE FROM names WHERE seq = 2`) },
-		"a row changed": func() error { return execFile(path, `UPDATE names SET seq = 7 WHERE seq = 2`) },
+		"a row changed": func() error { return execFile(path, `UPDATE names SET seq = 7, name = 'name 7' WHERE seq = 2`) },
 		"all removed":   func() error { return execFile(path, `DELETE FROM names`) },
 		"a trigger": func() error {
 			return execFile(path, `CREATE TRIGGER x AFTER INSERT ON names BEGIN DELETE FROM names; END`)
 		},
 		"a table": func() error { return execFile(path, `CREATE TABLE "a ""b" (x TEXT) STRICT`) },
 		"a view": func() error {
-			return execFile(path, `ALTER TABLE names RENAME TO n; CREATE VIEW names AS SELECT 5 AS seq`)
+			return execFile(path, `ALTER TABLE names RENAME TO n; CREATE VIEW names AS SELECT 5 AS seq, 'name 5' AS name`)
 		},
+		"an index": func() error { return forgeIndex(path) },
 		"a position": func() error {
 			return execFile(path,
 				`UPDATE position SET seq = 0, leaf = x''; DELETE FROM names`)
@@ -222,10 +235,11 @@ func TestForgedView(t *testing.T) {
 			t.Fatal(what, err)
 		}
 		var rows []int
-		err := v.CatchUp(t.Context())
-		if err == nil {
-			err = v.DB().Select(&rows, `SELECT seq FROM names ORDER BY seq`)
+		if err := v.ReadTables(t.Context(), seqs(&rows)); !errors.Is(err, view.ErrStale) {
+			t.Errorf("%s, while it is open: the rows %v were read: %v", what, rows, err)
 		}
+		rows = nil
+		err := v.Read(t.Context(), seqs(&rows))
 		if got := fmt.Sprint(rows); err != nil || got != want {
 			t.Errorf("%s, while it is open: %s, want %s: %v", what, got, want, err)
 		}
@@ -235,6 +249,42 @@ func TestForgedView(t *testing.T) {
 		if got := viewRows(t, l, path, names); got != want {
 			t.Errorf("%s: %s, want %s", what, got, want)
 		}
+	}
+}
+
+// forgeIndex takes an entry out of the index of a view. The schema and the rows of the table stay as they are.
+func forgeIndex(path string) error {
+	return errors.Join(execFile(path, `UPDATE names SET name = 'another' WHERE seq = 2`),
+		execFile(path, `
+			PRAGMA writable_schema = ON;
+			CREATE TABLE kept AS SELECT * FROM sqlite_schema WHERE name = 'names_by_name';
+			DELETE FROM sqlite_schema WHERE name = 'names_by_name'`),
+		execFile(path, `UPDATE names SET name = 'name 2' WHERE seq = 2`),
+		execFile(path, `
+			PRAGMA writable_schema = ON;
+			INSERT INTO sqlite_schema SELECT * FROM kept;
+			DROP TABLE kept`))
+}
+
+// TestReadIsOneTransaction checks that the rows of Read are the rows whose seal Read has compared.
+func TestReadIsOneTransaction(t *testing.T) {
+	l := openTest(t)
+	if _, err := l.Append(t.Context(), event.NewFact(event.SessionCreated, "user", event.Refs{}, struct{}{})); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "names.db")
+	v, err := view.Open(t.Context(), &l.Reader, path, testKey, names)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer v.Close()
+	var rows []int
+	err = v.Read(t.Context(), func(tx *sqlx.Tx) error {
+		_ = execFile(path, `DELETE FROM names`) // the transaction may refuse it
+		return seqs(&rows)(tx)
+	})
+	if got := fmt.Sprint(rows); err != nil || got != "[1]" {
+		t.Errorf("%s: %v", got, err)
 	}
 }
 

@@ -62,11 +62,10 @@ func OpenStanding(ctx context.Context, r *store.Reader, path string, key []byte)
 
 // List returns the standing approvals, oldest first, including the expired ones.
 func (s *Standing) List(ctx context.Context) ([]policy.Approval, error) {
-	if err := s.view.CatchUp(ctx); err != nil {
-		return nil, err
-	}
 	var rows []string
-	if err := s.view.DB().SelectContext(ctx, &rows, `SELECT approval FROM approvals ORDER BY seq`); err != nil {
+	if err := s.view.Read(ctx, func(tx *sqlx.Tx) error {
+		return tx.SelectContext(ctx, &rows, `SELECT approval FROM approvals ORDER BY seq`)
+	}); err != nil {
 		return nil, err
 	}
 	list := make([]policy.Approval, len(rows))

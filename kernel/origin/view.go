@@ -117,13 +117,20 @@ type Wanted struct {
 
 // Changes returns the selected changes in the order in which their tool calls ended.
 func (v *View) Changes(ctx context.Context, w Wanted) ([]Change, error) {
-	list, err := v.closed(ctx, w)
+	var texts, open []string
+	where, args := w.condition()
+	if err := v.view.Read(ctx, func(tx *sqlx.Tx) error {
+		err := tx.SelectContext(ctx, &texts, `SELECT change FROM changes `+where+` ORDER BY seq, id`, args...)
+		if err == nil {
+			err = tx.SelectContext(ctx, &open, `SELECT run FROM open`)
+		}
+		return err
+	}); err != nil {
+		return nil, fmt.Errorf("changes: %w", err)
+	}
+	list, err := parse(texts)
 	if err != nil {
 		return nil, err
-	}
-	var open []string
-	if err := v.view.DB().SelectContext(ctx, &open, `SELECT run FROM open`); err != nil {
-		return nil, fmt.Errorf("changes: %w", err)
 	}
 	for _, run := range open {
 		changes, err := ofRun(ctx, v.log, event.RunID(run))
@@ -151,15 +158,9 @@ func below(folder string) string {
 	return strings.TrimSuffix(folder, separator) + separator
 }
 
-// closed returns the selected changes of the runs with a closed record.
-func (v *View) closed(ctx context.Context, w Wanted) (list []Change, err error) {
-	where, args := w.condition()
-	var texts []string
-	err = v.view.DB().SelectContext(ctx, &texts, `SELECT change FROM changes `+where+` ORDER BY seq, id`, args...)
-	if err != nil {
-		return nil, fmt.Errorf("changes: %w", err)
-	}
-	list = make([]Change, len(texts))
+// parse returns the changes of the view's texts.
+func parse(texts []string) ([]Change, error) {
+	list := make([]Change, len(texts))
 	for i, text := range texts {
 		var s stored
 		if err := json.Unmarshal([]byte(text), &s); err != nil {

@@ -229,19 +229,19 @@ func (s *View) findOne(ctx context.Context, query string, args ...any) (Session,
 	return found[0], nil
 }
 
-func (s *View) querySessions(ctx context.Context, query string, args ...any) ([]Session, error) {
-	if err := s.view.CatchUp(ctx); err != nil {
-		return nil, err
-	}
-	rows, err := s.view.DB().QueryxContext(ctx, query, args...)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
+func (s *View) querySessions(ctx context.Context, query string, args ...any) (list []Session, err error) {
+	err = s.view.Read(ctx, func(tx *sqlx.Tx) error {
+		rows, err := tx.QueryxContext(ctx, query, args...)
+		if err == nil {
+			list, err = scanSessions(rows)
+		}
+		return err
+	})
+	return list, err
+}
+
+func scanSessions(rows *sqlx.Rows) (list []Session, err error) {
 	defer func() { _ = rows.Close() }() // rows.Err reports the error
-	var list []Session
 	for rows.Next() {
 		var x Session
 		var created, used int64
@@ -264,11 +264,10 @@ func (s *View) querySessions(ctx context.Context, query string, args ...any) ([]
 // Counts returns the number of inputs and of answers that a session has had. For an unknown or deleted session both are
 // 0.
 func (s *View) Counts(ctx context.Context, id event.SessionID) (inputs, answers int, err error) {
-	if err := s.view.CatchUp(ctx); err != nil {
-		return 0, 0, err
-	}
-	err = s.view.DB().QueryRowxContext(ctx, `SELECT turns, answered FROM sessions WHERE id = ?`, string(id)).
-		Scan(&inputs, &answers)
+	err = s.view.Read(ctx, func(tx *sqlx.Tx) error {
+		return tx.QueryRowxContext(ctx, `SELECT turns, answered FROM sessions WHERE id = ?`, string(id)).
+			Scan(&inputs, &answers)
+	})
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil
 	}
