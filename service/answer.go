@@ -97,7 +97,13 @@ func (r *answerReader) applyChoice(a *openQuestion, c command.Choice, named bool
 // the button, this message must belong to the card.
 func (r *answerReader) pressed(f *fact.BridgeReceived) {
 	f.Kind, f.Word = kindRefused, r.say.NotHere
-	id, n, _ := strings.Cut(strings.TrimPrefix(r.m.Button, buttonPrefix), ":")
+	on, at := r.card(r.m.ReplyTo)
+	id, n, isButton := strings.Cut(strings.TrimPrefix(r.m.Button, buttonPrefix), ":")
+	if !isButton { // a reaction to the card, which names an option by its number
+		if n = id; on != nil {
+			id = string(on.ID)
+		}
+	}
 	which := slices.IndexFunc(r.open, func(a *openQuestion) bool { return string(a.ID) == id })
 	i, err := strconv.Atoi(n)
 	if which < 0 || err != nil || i < 1 || i > len(r.open[which].Options) {
@@ -105,7 +111,6 @@ func (r *answerReader) pressed(f *fact.BridgeReceived) {
 		return
 	}
 	a := r.open[which]
-	on, at := r.card(r.m.ReplyTo)
 	if r.m.ReplyTo == "" {
 		on, at = a, a.inChat(r.ch.Name(), r.m.Chat)
 	}
@@ -113,7 +118,7 @@ func (r *answerReader) pressed(f *fact.BridgeReceived) {
 	switch {
 	case on != a || at == nil:
 		return
-	case option.Allows() && !at.whole():
+	case option.Allows() && (!at.whole() || !isButton && !r.seen(at)):
 		f.Word = r.say.NotWhole
 		return
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sort"
 	"strings"
 	"sync"
 	"time"
@@ -181,7 +182,7 @@ func (b *Bridge) makeCard(a *openQuestion, c Contact, chat string, input event.I
 	for i, f := range parts {
 		f.ID, f.Peer, f.Chat, f.Kind, f.Question = newID(), c.key(), chat, outCard, a.ID
 		if i == len(parts)-1 && limits.Buttons {
-			f.Buttons = buttons(say, a.Question)
+			f.Buttons = buttons(say, a.Question, limits.MostButtons)
 		}
 		events = append(events, queueEvent(input, f))
 		card.parts = append(card.parts, f.ID)
@@ -403,12 +404,34 @@ const buttonPrefix = "q:"
 // buttonWidth is the number of columns of an option on a button. The card shows the whole option.
 const buttonWidth = 40
 
-func buttons(say *language.Sentences, q interaction.Question) (list []fact.Button) {
-	for i, o := range q.Options {
+// buttons returns the buttons of a question, at most the number "most" if it is not 0.
+func buttons(say *language.Sentences, q interaction.Question, most int) (list []fact.Button) {
+	for _, i := range pressable(q, most) {
 		data := fmt.Sprintf("%s%s:%d", buttonPrefix, q.ID, i+1)
 		if len(data) <= 64 { // otherwise the option is chosen by its number
-			list = append(list, fact.Button{Label: say.Option(o, buttonWidth), Data: data})
+			list = append(list, fact.Button{Label: say.Option(q.Options[i], buttonWidth), Data: data})
 		}
 	}
+	return list
+}
+
+// pressable returns the positions of the options that get a button. If not all of them can have one, the options that a
+// button cannot choose have none, and Perlica's own offers come last.
+func pressable(q interaction.Question, most int) (list []int) {
+	few := most > 0 && len(q.Options) > most
+	var offers []int
+	for i, o := range q.Options {
+		switch typed := o.Always() || o.Text || q.Word != "" && o.Allows(); {
+		case few && typed:
+		case few && o.Offer && o.Allows():
+			offers = append(offers, i)
+		default:
+			list = append(list, i)
+		}
+	}
+	if list = append(list, offers...); few {
+		list = list[:min(most, len(list))]
+	}
+	sort.Ints(list)
 	return list
 }

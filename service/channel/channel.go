@@ -91,12 +91,28 @@ type Refuser interface {
 	Refuse(m Inbound, why *ConflictError)
 }
 
+// A Checker is a channel that can compare the settings of its account on the platform with the bridge's needs.
+type Checker interface {
+	// Check asks the platform, and returns one finding for each examined setting. It sends no message and confirms none.
+	Check(ctx context.Context) []Finding
+}
+
+// Finding is the result of examining one setting. A finding without a next step says that the setting is right.
+type Finding struct {
+	Name   string // one or two words, such as "token"
+	Detail string
+	Next   string // the person's next step
+	Fails  bool   // the channel does not work with this setting; false with a next step is a warning
+}
+
 // Limits describes the limits of a platform.
 type Limits struct {
 	Text    int  // longest text of one message in UTF-16 code units; 0 means any
 	Buttons bool // options are buttons, otherwise numbers
-	Files   bool // a long text may be sent as a file
-	Format  Format
+	// MostButtons is the largest number of buttons of a message. 0 means any number.
+	MostButtons int
+	Files       bool // a long text may be sent as a file
+	Format      Format
 	// Dedupes says that the channel remembers the keys of sent messages. Sending again then makes
 	// no second message.
 	Dedupes bool
@@ -133,7 +149,9 @@ type Inbound struct {
 	// Unread names a content that is neither a text nor a file, such as "a sticker". The sender is
 	// told that it is not read. It is empty if the message has a text, a file or a button.
 	Unread string
-	Button string // the data of a pressed button; Text is then its label
+	// Button is the data of a pressed button, and Text is then its label. If the platform has reactions instead of
+	// buttons, Button is the number of an option on the card ReplyTo.
+	Button string
 }
 
 // File is a file of a message in either direction.

@@ -96,10 +96,15 @@ func (a *app) openChannels(p *project.Project, paired func(channel, contact stri
 	return list, left, done, nil
 }
 
-func (a *app) serviceChannelCommand() *cobra.Command {
-	names := frame.CompleteFirst(func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+// completeChannel completes the name of a channel.
+func completeChannel() cobra.CompletionFunc {
+	return frame.CompleteFirst(func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return slices.Sorted(maps.Keys(channels)), cobra.ShellCompDirectiveNoFileComp
 	})
+}
+
+func (a *app) serviceChannelCommand() *cobra.Command {
+	names := completeChannel()
 	list := &cobra.Command{
 		Use: "list", Annotations: frame.ReadOnly.Annotation(), Aliases: []string{"ls"}, Short: "List the channels",
 		Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,
@@ -187,6 +192,22 @@ type prober interface {
 	Probe(ctx context.Context) (name string, err error)
 }
 
+// openAlone opens one channel without the bridge.
+func (a *app) openAlone(name string) (channel.Channel, error) {
+	if err := checkChannel(name); err != nil {
+		return nil, err
+	}
+	p, err := a.Locate(nil)
+	if err != nil {
+		return nil, err
+	}
+	open, err := channels[name](a, p, nil)
+	if err != nil {
+		return nil, frame.ExitUsage.With(err)
+	}
+	return open()
+}
+
 func (a *app) testChannel(ctx context.Context, name string) error {
 	if err := checkChannel(name); err != nil {
 		return err
@@ -198,11 +219,7 @@ func (a *app) testChannel(ctx context.Context, name string) error {
 	if held, err := service.Holder(p.Workspace.Service().Lock); err == nil && held != nil {
 		return frame.WithHint(held, "'perlica service status' says how its channels are")
 	}
-	open, err := channels[name](a, p, nil)
-	if err != nil {
-		return frame.ExitUsage.With(err)
-	}
-	c, err := open()
+	c, err := a.openAlone(name)
 	if err != nil {
 		return err
 	}

@@ -51,7 +51,7 @@ bridge before you have confirmed it. It keeps its recorded rights.
 				if err := a.Say("%s", code); err != nil {
 					return err
 				}
-				return a.showLink(cmd.Context(), p, code)
+				return a.showLinks(cmd.Context(), p, code)
 			})
 		},
 	}
@@ -93,25 +93,29 @@ or answer on. The contact keeps its session.
 // linkTime is the time that a platform may take to return the address of its bot.
 const linkTime = 10 * time.Second
 
-// showLink shows the address at which Telegram sends the code to the bot. On a terminal it adds a QR code. Bots of
-// other channels have no such address.
-func (a *app) showLink(ctx context.Context, p *project.Project, code string) error {
-	const name = "telegram"
-	if !isServed(p, name) {
-		return nil
+// linkers lists the channels with an address that sends a pairing code to the bridge. Opening them does not listen.
+var linkers = []string{"telegram"}
+
+// showLinks shows the address of each served channel that has one. On a terminal it adds a QR code.
+func (a *app) showLinks(ctx context.Context, p *project.Project, code string) error {
+	for _, name := range linkers {
+		if !isServed(p, name) {
+			continue
+		}
+		link, err := a.pairingLink(ctx, p, name, code)
+		if err != nil { // Without the address, the user can type the code.
+			a.Note("no address for the code on " + name + ": " + frame.OneLine(err.Error()))
+			continue
+		}
+		a.Note("or open this on the phone: " + link)
+		if !screen.IsTerminal(a.Stderr) {
+			continue
+		}
+		if err := frame.WriteQR(a.Stderr, link); err != nil {
+			return err
+		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, linkTime)
-	defer cancel()
-	link, err := a.pairingLink(ctx, p, name, code)
-	if err != nil { // Without the address, the user can type the code.
-		a.Note("no address of the bot: " + frame.OneLine(err.Error()))
-		return nil
-	}
-	a.Note("or open this on the phone: " + link)
-	if !screen.IsTerminal(a.Stderr) {
-		return nil
-	}
-	return frame.WriteQR(a.Stderr, link)
+	return nil
 }
 
 func (a *app) pairingLink(ctx context.Context, p *project.Project, name, code string) (string, error) {
@@ -129,5 +133,7 @@ func (a *app) pairingLink(ctx context.Context, p *project.Project, name, code st
 	if !ok {
 		return "", errors.New("it has none")
 	}
+	ctx, cancel := context.WithTimeout(ctx, linkTime)
+	defer cancel()
 	return linker.PairingLink(ctx, code)
 }

@@ -64,7 +64,8 @@ turn. A second signal ends the bridge at once; its next start reports the state 
 After SIGHUP the bridge reads the configuration again.`,
 		a.serviceStatusCommand(), a.servicePairCommand(), a.serviceRightsCommand(), a.serviceUnpairCommand(),
 		a.serviceContactsCommand(),
-		a.serviceChannelCommand(), a.serviceProjectsCommand(), a.serviceAddCommand(), a.serviceRemoveCommand(),
+		a.serviceChannelCommand(), a.serviceCheckCommand(), a.serviceProjectsCommand(), a.serviceAddCommand(),
+		a.serviceRemoveCommand(),
 		serviceLogsCommand(tail))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.serveBridge(cmd.Context(), companion) }
 	cmd.Annotations = frame.PersonOnly.Annotation()
