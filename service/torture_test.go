@@ -154,7 +154,7 @@ func (p *person) confirm(a local.Arrived) {
 }
 
 // asking matches the end of a card with the question's id.
-var asking = regexp.MustCompile("or with (?:`|<code>)(#[0-9a-f]{8})")
+var asking = regexp.MustCompile("or with (?:`|<code>)?(#[0-9a-f]{8})")
 
 // allow answers a question.
 func (p *person) allow(a local.Arrived) {

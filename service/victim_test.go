@@ -126,12 +126,20 @@ func (w *world) runBridge() (err error) {
 	if err != nil {
 		return err
 	}
+	guests, closeGuests, err := w.toSubject()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeGuests()) }()
 	opt := w.options(r,
 		&flaky{full: ch, rng: rand.New(rand.NewPCG(processSeed(), 2))},
 		&flaky{full: bot, rng: rand.New(rand.NewPCG(processSeed(), 3))})
 	if point := os.Getenv(dieVar); point != "" {
 		opt = w.options(r, &mortal{full: ch, point: point})
 		opt.Log = slog.New(mortalLog(point))
+	}
+	if guests != nil {
+		opt = w.options(r, guests)
 	}
 	opt.Host.Runner, opt.Backoff = r, 5*time.Millisecond
 	if home := os.Getenv(homeVar); home != "" {

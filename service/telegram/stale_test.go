@@ -1,4 +1,4 @@
-package telegram
+package telegram_test
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perlica/perlica/service/telegram"
 	"github.com/perlica/perlica/service/telegram/telegramtest"
 )
 
@@ -15,12 +16,12 @@ func TestStaleCursor(t *testing.T) {
 	s := telegramtest.New("1:abc")
 	h := httptest.NewServer(s)
 	defer h.Close()
-	c, err := New(Options{Token: "1:abc", BaseURL: h.URL, PollFor: time.Second})
+	c, err := telegram.New(telegram.Options{Token: "1:abc", BaseURL: h.URL, PollFor: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
 	now := time.Unix(1_700_000_000, 0)
-	c.now = func() time.Time { return now }
+	c.SetNow(func() time.Time { return now })
 	s.Say(1, 2, "Ada", "numbered anew")
 	before := fmt.Sprintf("%d@%d", 900_000_000, now.Unix())
 	now = now.Add(7 * 24 * time.Hour)

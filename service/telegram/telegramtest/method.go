@@ -262,6 +262,9 @@ func (s *Server) send(method string, req request) (any, *problem) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if slices.Contains(s.gone, m.Chat) {
+		return nil, &problem{403, "Forbidden: bot was blocked by the user"}
+	}
 	m.ID = s.Last + 1
 	if method == "editMessageText" {
 		i := slices.IndexFunc(s.Sent, func(old Sent) bool { return old.ID == req.number("message_id") && old.Chat == m.Chat })

@@ -36,6 +36,7 @@ type Server struct {
 	mu      sync.Mutex
 	changed chan struct{} // closed and replaced at every change
 	calls   map[string]int
+	gone    []int64 // deleted chats
 	record
 }
 
