@@ -175,7 +175,9 @@ func Check(ctx context.Context, src Source, opt Options) (Report, error) {
 	return v.finish(v.verifySource(ctx))
 }
 
-// find adds a finding.
+// find adds a finding. Inlined at its many uses, find would make the program larger.
+//
+//go:noinline
 func (v *verification) find(seq event.Seq, kind Damage, what *message.Text) {
 	v.report(NewFinding(seq, kind, what))
 }

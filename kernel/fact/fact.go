@@ -12,6 +12,7 @@ package fact
 import (
 	"cmp"
 	"encoding/json"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -26,6 +27,19 @@ import (
 func Decode[T any](e event.Event) (v T, err error) {
 	err = e.Decode(&v)
 	return v, err
+}
+
+// DecodeNew decodes the payload of an event as Decode does, and returns P, a pointer to it. If it returns an error, P
+// points to an empty payload. The compiler makes one DecodeNew for all pointers, but one Decode for each struct.
+// Therefore a table with many payloads uses DecodeNew.
+func DecodeNew[P any](e event.Event) (P, error) {
+	t := reflect.TypeFor[P]().Elem()
+	p := reflect.New(t)
+	err := e.Decode(p.Interface())
+	if err != nil {
+		p = reflect.New(t)
+	}
+	return p.Interface().(P), err
 }
 
 // OversizedLine is the payload of acp.line.oversized. It replaces a line of the agent that is too long for the log.

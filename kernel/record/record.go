@@ -155,37 +155,37 @@ func (r *Record) Apply(e event.Event) error {
 
 // readers maps each type of fact to the function that applies it.
 var readers = map[event.Type]func(*Record, event.Event) error{
-	event.MessageReceived: reader(func(r *Record, e event.Event, p fact.MessageReceived) {
-		r.At, r.Received, r.Provider = e.Time, p, p.Provider
+	event.MessageReceived: reader(func(r *Record, e event.Event, p *fact.MessageReceived) {
+		r.At, r.Received, r.Provider = e.Time, *p, p.Provider
 	}),
-	event.Requested: reader(func(r *Record, _ event.Event, p fact.Requested) {
+	event.Requested: reader(func(r *Record, _ event.Event, p *fact.Requested) {
 		r.Intended, r.Provider = true, cmp.Or(r.Provider, p.Provider)
 	}),
-	event.CancelRequested: reader(func(r *Record, e event.Event, p fact.Stop) {
+	event.CancelRequested: reader(func(r *Record, e event.Event, p *fact.Stop) {
 		if e.Payload == nil {
-			p = fact.NewStop(e.Actor, reasonPruned)
+			*p = fact.NewStop(e.Actor, reasonPruned)
 			if damage := e.Damage(); damage != nil {
-				p = fact.NewStop(e.Actor, damage.Row())
+				*p = fact.NewStop(e.Actor, damage.Row())
 			}
 		}
-		r.Stopped = &p
+		r.Stopped = p
 	}),
-	event.InteractionRequested: reader(func(r *Record, e event.Event, p interaction.Question) {
+	event.InteractionRequested: reader(func(r *Record, e event.Event, p *interaction.Question) {
 		p.ID, p.Refs, p.Asked, p.Writer = e.Interaction, e.Refs, e.Time, e.Writer
-		r.question(e).Question = p
+		r.question(e).Question = *p
 	}),
-	event.InteractionAnswered: reader(func(r *Record, e event.Event, p interaction.Answer) {
+	event.InteractionAnswered: reader(func(r *Record, e event.Event, p *interaction.Answer) {
 		q := r.question(e)
-		q.Answer, q.Closed = &p, e.Time
+		q.Answer, q.Closed = p, e.Time
 	}),
-	event.InteractionLapsed: reader(func(r *Record, e event.Event, p interaction.Resolution) {
+	event.InteractionLapsed: reader(func(r *Record, e event.Event, p *interaction.Resolution) {
 		q := r.question(e)
 		q.Reason, q.Closed = p.Reason, e.Time
 	}),
-	event.PolicyDecided: reader(func(r *Record, _ event.Event, p fact.PolicyDecided) {
-		r.Decisions = append(r.Decisions, p)
+	event.PolicyDecided: reader(func(r *Record, _ event.Event, p *fact.PolicyDecided) {
+		r.Decisions = append(r.Decisions, *p)
 	}),
-	event.ReplyFailed: reader(func(r *Record, e event.Event, p fact.ReplySent) {
+	event.ReplyFailed: reader(func(r *Record, e event.Event, p *fact.ReplySent) {
 		n := len(r.Decisions)
 		switch {
 		case p.Error != provider.ErrReplied.Error():
@@ -195,48 +195,45 @@ var readers = map[event.Type]func(*Record, event.Event) error{
 			r.Decisions, r.Withdrawn = r.Decisions[:n-1], r.Withdrawn+1
 		}
 	}),
-	event.PolicyUnasked: reader(func(r *Record, e event.Event, p fact.UnaskedTool) {
+	event.PolicyUnasked: reader(func(r *Record, e event.Event, p *fact.UnaskedTool) {
 		if e.Payload == nil {
 			r.Unreadable++
 			return
 		}
-		r.Unasked = append(r.Unasked, p)
+		r.Unasked = append(r.Unasked, *p)
 	}),
-	event.ToolBlocked: reader(func(r *Record, _ event.Event, p fact.ToolBlocked) {
+	event.ToolBlocked: reader(func(r *Record, _ event.Event, p *fact.ToolBlocked) {
 		p.Params = nil // params may be large
-		r.Refused = append(r.Refused, p)
+		r.Refused = append(r.Refused, *p)
 	}),
-	event.Responded: reader(func(r *Record, _ event.Event, p fact.Responded) {
+	event.Responded: reader(func(r *Record, _ event.Event, p *fact.Responded) {
 		r.Provider = cmp.Or(r.Provider, p.Provider)
 		r.Outcome, r.Text, r.Content, r.StopReason, r.Usage, r.Cost, r.Calls = OutcomeResponded, p.Text, p.Content,
 			p.StopReason, p.Usage, p.Cost, 1
 		r.OfSession = p.OfSession
 		r.Duration, r.FirstUpdate = milliseconds(p.DurationMS), milliseconds(p.FirstMS)
 	}),
-	event.ProviderError: reader(func(r *Record, _ event.Event, p fact.Failed) { r.failed(OutcomeProviderError, p) }),
-	event.OutcomeUnknown: reader(func(r *Record, _ event.Event, p fact.Failed) {
+	event.ProviderError: reader(func(r *Record, _ event.Event, p *fact.Failed) { r.failed(OutcomeProviderError, *p) }),
+	event.OutcomeUnknown: reader(func(r *Record, _ event.Event, p *fact.Failed) {
 		r.Calls = 1
-		r.failed(OutcomeUnknown, p)
+		r.failed(OutcomeUnknown, *p)
 	}),
-	event.CallEnforced: reader(func(r *Record, e event.Event, p fact.Enforced) {
+	event.CallEnforced: reader(func(r *Record, e event.Event, p *fact.Enforced) {
 		if e.Payload != nil {
 			r.Calls, r.Blocked, r.Permissions = p.Calls, p.Blocked, p.Permissions
 		}
 	}),
 }
 
-// reader returns a function that decodes the payload and calls the function "read". If the payload cannot be decoded,
-// the function gets the zero value.
-func reader[T any](read func(*Record, event.Event, T)) func(*Record, event.Event) error {
+// reader returns a function that decodes the payload and calls the function "read" with P, a pointer to it. If the
+// payload is missing or cannot be decoded, P points to an empty payload.
+func reader[P any](read func(*Record, event.Event, P)) func(*Record, event.Event) error {
 	return func(r *Record, e event.Event) error {
-		var p T
-		var err error
-		if e.Payload != nil {
-			if p, err = fact.Decode[T](e); err != nil {
-				p = *new(T)
-			}
-		}
+		p, err := fact.DecodeNew[P](e)
 		read(r, e, p)
+		if e.Payload == nil {
+			return nil
+		}
 		return err
 	}
 }

@@ -83,10 +83,10 @@ func passages(e event.Event, q asked) []passage {
 
 // texts maps each type of fact with searchable texts to the function that returns them.
 var texts = map[event.Type]func(event.Event, asked) ([]passage, error){
-	event.MessageReceived: one(kindInput, func(p fact.MessageReceived, _ asked) string {
+	event.MessageReceived: one(kindInput, func(p *fact.MessageReceived, _ asked) string {
 		return parts(p.Text, p.Attachments...)
 	}),
-	event.MessageQueued: one(kindInput, func(p fact.MessageQueued, _ asked) string {
+	event.MessageQueued: one(kindInput, func(p *fact.MessageQueued, _ asked) string {
 		return parts(p.Text, p.Attachments...)
 	}),
 	event.Responded: func(e event.Event, _ asked) ([]passage, error) {
@@ -95,46 +95,46 @@ var texts = map[event.Type]func(event.Event, asked) ([]passage, error){
 	},
 	event.ProviderError:  failedTexts,
 	event.OutcomeUnknown: failedTexts,
-	event.ToolBlocked: one(kindTool, func(p fact.ToolBlocked, _ asked) string {
+	event.ToolBlocked: one(kindTool, func(p *fact.ToolBlocked, _ asked) string {
 		return parts(p.Method, string(p.Params))
 	}),
-	event.PolicyUnasked: one(kindTool, func(p fact.UnaskedTool, _ asked) string {
+	event.PolicyUnasked: one(kindTool, func(p *fact.UnaskedTool, _ asked) string {
 		return parts(toolTitles([]fact.ToolSeen{p.ToolSeen}), p.Why)
 	}),
-	event.InteractionRequested: one(kindQuestion, func(p interaction.Question, _ asked) string {
-		return questionText(p)
+	event.InteractionRequested: one(kindQuestion, func(p *interaction.Question, _ asked) string {
+		return questionText(*p)
 	}),
-	event.InteractionAnswered: one(kindDecision, func(p interaction.Answer, q asked) string {
+	event.InteractionAnswered: one(kindDecision, func(p *interaction.Answer, q asked) string {
 		return parts(answerSummary(p), q.Labels[p.Option], q.Title)
 	}),
-	event.InteractionLapsed: one(kindDecision, func(p interaction.Resolution, q asked) string {
+	event.InteractionLapsed: one(kindDecision, func(p *interaction.Resolution, q asked) string {
 		return parts("no one answered: "+words(string(p.Reason)), q.Title)
 	}),
-	event.InteractionAnswerRejected: one(kindDecision, func(p interaction.Rejected, q asked) string {
-		return parts(answerSummary(p.Answer)+", which does not count: "+p.Why, q.Title)
+	event.InteractionAnswerRejected: one(kindDecision, func(p *interaction.Rejected, q asked) string {
+		return parts(answerSummary(&p.Answer)+", which does not count: "+p.Why, q.Title)
 	}),
-	event.PolicyDecided: one(kindDecision, func(p fact.PolicyDecided, _ asked) string {
+	event.PolicyDecided: one(kindDecision, func(p *fact.PolicyDecided, _ asked) string {
 		return parts(p.Effect+": "+p.What(), p.Why, "by "+p.By)
 	}),
-	event.ApprovalRemembered: one(kindDecision, func(p policy.Approval, _ asked) string {
+	event.ApprovalRemembered: one(kindDecision, func(p *policy.Approval, _ asked) string {
 		return string(p.Effect) + " " + p.String() + ", said " + p.By
 	}),
-	event.ApprovalRevoked: one(kindDecision, func(p policy.Revocation, _ asked) string { return "revoked by " + p.By }),
-	event.CancelRequested: one(kindDecision, func(p fact.Stop, _ asked) string {
+	event.ApprovalRevoked: one(kindDecision, func(p *policy.Revocation, _ asked) string { return "revoked by " + p.By }),
+	event.CancelRequested: one(kindDecision, func(p *fact.Stop, _ asked) string {
 		return "stopped by " + p.By + ": " +
 			p.Why
 	}),
-	event.RunResolved: one(kindDecision, func(p fact.Resolved, _ asked) string {
+	event.RunResolved: one(kindDecision, func(p *fact.Resolved, _ asked) string {
 		return parts("resolved by "+p.By, p.Note)
 	}),
-	event.SessionCreated: one(kindSession, func(p fact.SessionCreated, _ asked) string { return p.Name }),
-	event.SessionRenamed: one(kindSession, func(p fact.SessionRenamed, _ asked) string { return p.Name }),
+	event.SessionCreated: one(kindSession, func(p *fact.SessionCreated, _ asked) string { return p.Name }),
+	event.SessionRenamed: one(kindSession, func(p *fact.SessionRenamed, _ asked) string { return p.Name }),
 }
 
 // one converts a function on a payload to a function that returns the only text of an event.
-func one[T any](k Kind, f func(T, asked) string) func(event.Event, asked) ([]passage, error) {
+func one[P any](k Kind, f func(P, asked) string) func(event.Event, asked) ([]passage, error) {
 	return func(e event.Event, q asked) ([]passage, error) {
-		p, err := fact.Decode[T](e)
+		p, err := fact.DecodeNew[P](e)
 		if err != nil {
 			return nil, err
 		}

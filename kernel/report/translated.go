@@ -42,14 +42,15 @@ func millis(say *language.Sentences, n int64) string {
 	return fill(say, milliseconds, n)
 }
 
-// translated returns the description of a type of event. Phones show such events in the reader's language.
-func translated[T any](title *message.Text, f func(*language.Sentences, T) string) summarized {
+// translated returns the description of a type of event. P is a pointer to its payload: see fact.DecodeNew. Phones show
+// such events in the reader's language.
+func translated[P any](title *message.Text, f func(*language.Sentences, P) string) summarized {
 	return summarized{title, func(say *language.Sentences, e event.Event) (string, error) {
-		v, err := fact.Decode[T](e)
+		p, err := fact.DecodeNew[P](e)
 		if err != nil {
 			return "", err
 		}
-		return f(say, v), nil
+		return f(say, p), nil
 	}}
 }
 
@@ -61,7 +62,7 @@ func failure(say *language.Sentences, err *provider.Error) string {
 	return err.Translated(say.Read).Error()
 }
 
-func failedSummary(say *language.Sentences, p fact.Failed) string {
+func failedSummary(say *language.Sentences, p *fact.Failed) string {
 	text := failure(say, p.Error)
 	if p.Known != "" {
 		text += "; " + say.Read(p.Known, p.KnownMessage)
@@ -72,7 +73,7 @@ func failedSummary(say *language.Sentences, p fact.Failed) string {
 	return text
 }
 
-func startedSummary(say *language.Sentences, p fact.SessionStarted) string {
+func startedSummary(say *language.Sentences, p *fact.SessionStarted) string {
 	var parts []string
 	if p.Agent != nil {
 		parts = append(parts, strings.TrimSpace(p.Agent.Name+" "+p.Agent.Version))
@@ -83,7 +84,7 @@ func startedSummary(say *language.Sentences, p fact.SessionStarted) string {
 	return strings.Join(append(parts, fill(say, strategyIs, p.Strategy)), ", ")
 }
 
-func connectedSummary(say *language.Sentences, p fact.SandboxConnected) string {
+func connectedSummary(say *language.Sentences, p *fact.SandboxConnected) string {
 	to := say.Say(furtherHosts)
 	if p.Host != "" {
 		to = fmt.Sprintf("%s:%d", p.Host, p.Port)
@@ -98,7 +99,7 @@ func connectedSummary(say *language.Sentences, p fact.SandboxConnected) string {
 		number(say, int(p.Received), nounByte), millis(say, p.DurationMS))
 }
 
-func replySummary(say *language.Sentences, p fact.ReplySent) string {
+func replySummary(say *language.Sentences, p *fact.ReplySent) string {
 	by := say.Word(words(p.By))
 	if p.Outcome != "selected" {
 		return say.Word(p.Outcome) + " (" + by + ")"

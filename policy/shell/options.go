@@ -119,7 +119,10 @@ func among(fs []field, words ...string) bool {
 	return slices.ContainsFunc(fs, func(f field) bool { return slices.Contains(words, f.text) })
 }
 
-// values returns the values of the options with one of these names.
+// values returns the values of the options with one of these names. Inlined at its many uses, values would make the
+// program larger.
+//
+//go:noinline
 func values(opts []option, names ...string) []field {
 	var out []field
 	for _, o := range opts {

@@ -117,7 +117,9 @@ func cutWord(s string) (word, int, error) {
 }
 
 // nextWord removes and returns the next positional argument. The parameter "name" is the name of the argument in an
-// error.
+// error. Inlined at its many uses, nextWord would make the program larger.
+//
+//go:noinline
 func (a *args) nextWord(name string) word {
 	if len(a.words) == 0 {
 		a.setError(errors.New(name + " is missing"))

@@ -43,7 +43,10 @@ const (
 	StartsRun Access = "starts-run"
 )
 
-// Annotation returns the annotations of a command with this Access.
+// Annotation returns the annotations of a command with this Access. Inlined at its many uses, Annotation would make
+// the program larger.
+//
+//go:noinline
 func (s Access) Annotation() map[string]string { return map[string]string{accessKey: string(s)} }
 
 // AccessOf returns the Access of a command. Cobra itself makes the command for completions, which has no Access and

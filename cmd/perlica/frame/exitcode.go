@@ -50,7 +50,9 @@ type exitError struct {
 }
 
 // With returns an error that ends the process with the exit code c. If err is not nil, Perlica prints err before the
-// end.
+// end. Inlined at its many uses, With would make the program larger.
+//
+//go:noinline
 func (c ExitCode) With(err error) error { return &exitError{c, err} }
 
 func (e *exitError) Error() string {
@@ -76,7 +78,10 @@ type errorWithHint struct {
 
 func (h *errorWithHint) Unwrap() error { return h.error }
 
-// WithHint adds a hint to an error. The hint tells the user the next step.
+// WithHint adds a hint to an error. The hint tells the user the next step. Inlined at its many uses, WithHint would
+// make the program larger.
+//
+//go:noinline
 func WithHint(err error, format string, args ...any) error {
 	return &errorWithHint{err, fmt.Sprintf(format, args...)}
 }

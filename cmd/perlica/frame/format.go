@@ -72,7 +72,10 @@ func TimeoutHint(id string, adHoc bool) string {
 	return "providers." + id + ".acp.connect_timeout and request_timeout set how long to wait"
 }
 
-// Count returns a number and its noun, in the singular or plural.
+// Count returns a number and its noun, in the singular or plural. Inlined at its many uses, Count would make the
+// program larger.
+//
+//go:noinline
 func Count(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing

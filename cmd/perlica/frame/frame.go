@@ -217,7 +217,9 @@ func Exactly(names ...string) cobra.PositionalArgs {
 }
 
 // Between requires the first of the named arguments and allows all of them. The parameter "least" is the number of
-// required arguments.
+// required arguments. Inlined at its many uses, Between would make the program larger.
+//
+//go:noinline
 func Between(least int, names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {

@@ -77,7 +77,9 @@ func ShownPath(p *project.Project, path string) string {
 	return rel
 }
 
-// PrintJSON prints v as one indented JSON value.
+// PrintJSON prints v as one indented JSON value. Inlined at its many uses, PrintJSON would make the program larger.
+//
+//go:noinline
 func (a *App) PrintJSON(v any) error {
 	return a.Write(func(w io.Writer) error {
 		enc := json.NewEncoder(w)
@@ -100,7 +102,9 @@ func (a *App) Table(g Grid) error {
 	return a.Write(func(w io.Writer) error { return g.Write(w, a.Styles(a.Stdout), screen.TerminalWidth(a.Stdout)) })
 }
 
-// Say prints one line about an action that was completed.
+// Say prints one line about an action that was completed. Inlined at its many uses, Say would make the program larger.
+//
+//go:noinline
 func (a *App) Say(format string, args ...any) error {
 	return a.Write(func(w io.Writer) error {
 		_, err := fmt.Fprintln(w, screen.Sanitize(fmt.Sprintf(format, args...)))
