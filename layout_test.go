@@ -357,6 +357,21 @@ func TestNoSleep(t *testing.T) {
 	}
 }
 
+// TestTimezones refuses time.LoadLocation outside config.Timezone, because not every system has a database of timezones.
+func TestTimezones(t *testing.T) {
+	for _, s := range sources(t) {
+		if s.test || s.name == "kernel/config/timezone.go" {
+			continue
+		}
+		ast.Inspect(s.ast, func(n ast.Node) bool {
+			if e, ok := n.(ast.Expr); ok && isCallOf(e, "time", "LoadLocation") {
+				t.Errorf("%s: use config.Timezone", s.fset.Position(n.Pos()))
+			}
+			return true
+		})
+	}
+}
+
 // sleeps returns the places in a file that wait for time to pass.
 func (s source) sleeps() (places []token.Position) {
 	inSelect := map[ast.Node]bool{}

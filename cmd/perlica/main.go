@@ -10,13 +10,14 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
-	_ "time/tzdata" // schedules name timezones, and not every system has the database of timezones
+	"time"
 
 	"github.com/coder/acp-go-sdk"
 	"github.com/spf13/cobra"
 
 	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/service/team/hub"
 )
 
@@ -30,6 +31,9 @@ const softLimit = 200 << 20
 func main() {
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(softLimit)
+	}
+	if tz := os.Getenv("TZ"); tz != "" {
+		time.Local = config.LocalTimezone(time.Local, tz)
 	}
 	os.Exit(newApp(version).main(os.Args[1:]))
 }

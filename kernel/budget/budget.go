@@ -42,7 +42,7 @@ type limit struct {
 func newLimit(b config.Budget) (limit, error) {
 	l := limit{Budget: b, zone: time.Local}
 	if b.Timezone != "" {
-		zone, err := time.LoadLocation(b.Timezone)
+		zone, err := config.Timezone(b.Timezone)
 		if err != nil {
 			return limit{}, err
 		}

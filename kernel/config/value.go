@@ -309,7 +309,7 @@ func checkName(s string) string {
 }
 
 func checkTimezone(s string) string {
-	if _, err := time.LoadLocation(s); err != nil || s == "" || s == "Local" {
+	if _, err := Timezone(s); err != nil || s == "" || s == "Local" {
 		return "is not a timezone of the IANA database"
 	}
 	return ""

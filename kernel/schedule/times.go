@@ -27,7 +27,7 @@ func fromTable(c config.Schedule, local *time.Location) (Schedule, error) {
 		return s, nil
 	}
 	var err error
-	s.zone, err = time.LoadLocation(c.Timezone)
+	s.zone, err = config.Timezone(c.Timezone)
 	return s, err
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/kernel/report"
 )
@@ -144,7 +145,7 @@ func (s *Server) stats(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	if name := r.URL.Query().Get("zone"); name != "" {
-		if q.Zone, err = time.LoadLocation(name); err != nil || name == "Local" {
+		if q.Zone, err = config.Timezone(name); err != nil || name == "Local" {
 			return badRequest.problem(noZone)
 		}
 	}
