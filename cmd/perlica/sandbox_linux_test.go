@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/chromedp/chromedp"
 )
 
 // sandboxed skips a test on a machine without sandboxes.
@@ -83,6 +85,60 @@ func (w *world) inside(n int) {
 	}
 	w.logged(n, "sandbox.entered", `"mode":"protect"`)
 	w.logged(1, "sandbox.entered", `"mode":"off"`)
+}
+
+// TestSandboxReasonIsShown checks that the page and a phone show the reason for a question about a command that needs
+// more than the sandbox gives, in English and in Chinese.
+func TestSandboxReasonIsShown(t *testing.T) {
+	const ask = `@ask execute "List containers" command="docker ps"`
+	t.Run("page", func(t *testing.T) {
+		const english = "docker needs more than the sandbox project gives: this command will fail there"
+		const chinese = "docker 需要的超出沙箱 project 所允许的：这条命令在那里会失败"
+		sandboxed(t)
+		w := newWorld(t)
+		w.config("sandbox = \"project\"\n")
+		p := w.browser()
+		j, at := w.webServer()
+		p.pairs(w, at)
+		p.do(chromedp.Navigate(at + "/#/new"))
+		p.wait("document.querySelector('select[name=provider] option')")
+		p.sends(ask)
+		p.sees(english)
+		for language, reason := range map[string]string{"en": english, "zh": chinese} {
+			if _, err := chromedp.Run(p.ctx, chromedp.Evaluate[any]("void localStorage.setItem('language', '"+language+
+				"')")); err != nil {
+				t.Fatal(err)
+			}
+			for _, width := range []int64{390, 1280} {
+				p.do(chromedp.EmulateViewport(width, 800), chromedp.Reload())
+				p.sees(reason)
+				p.wait("document.documentElement.scrollWidth <= innerWidth")
+				p.show(fmt.Sprint(language, "-", width))
+			}
+		}
+		w.run("pending", "deny").exits(0)
+		j.signal(syscall.SIGTERM)
+		j.exits(0)
+	})
+	t.Run("phone", func(t *testing.T) {
+		sandboxed(t)
+		w := newWorld(t)
+		w.config("sandbox = \"project\"\n")
+		s := w.service()
+		alice := w.phone("alice")
+		alice.says(ask)
+		alice.hears("docker needs more than the") // A card is narrow, so the reason has several rows.
+		alice.hears("command will fail there")
+		w.run("pending", "deny").exits(0)
+		alice.hears("permission: reject")
+		alice.says("/language zh")
+		alice.says(ask)
+		alice.hears("docker 需要的超出沙箱")
+		alice.hears("会失败")
+		w.run("pending", "deny").exits(0)
+		s.signal(syscall.SIGTERM)
+		s.exits(0)
+	})
 }
 
 // TestFrontEndsStartInside checks that the agent of each front end starts in the configured sandbox. Each agent must

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -109,13 +110,9 @@ func (p *page) sends(text string) {
 	p.do(chromedp.SendKeys(chromedp.CSS(".composer textarea"), kb.Enter))
 }
 
-// TestWebKilledUnderThePage kills the server while a page shows a turn and its question. The page of the next server
-// must show each acknowledged input once. Other inputs stay in the person's browser, and sending one again makes one
-// call.
-func TestWebKilledUnderThePage(t *testing.T) {
-	w := newWorld(t)
-	p := w.browser()
-	j, at := w.webServer()
+// pairs pairs the browser with the server at an address.
+func (p *page) pairs(w *world, at string) {
+	p.t.Helper()
 	s := w.terminal(nil, "web", "pair")
 	s.finds(pairCode.String())
 	p.do(chromedp.Navigate(at + pairCode.FindString(s.text())))
@@ -124,8 +121,34 @@ func TestWebKilledUnderThePage(t *testing.T) {
 	s.expect("Pair it? [y/N]")
 	s.confirms("y", "yes")
 	s.exits(0)
+	p.wait("document.querySelector('.link-state.live')")
+}
+
+// show stores a picture of the page in the folder that PERLICA_SCREENSHOTS names.
+func (p *page) show(name string) {
+	p.t.Helper()
+	dir := os.Getenv("PERLICA_SCREENSHOTS")
+	if dir == "" {
+		return
+	}
+	png, err := chromedp.Run(p.ctx, chromedp.CaptureScreenshot())
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, strings.ReplaceAll(p.t.Name(), "/", "-")+"-"+name+".png"), png, 0o600)
+	}
+	if err != nil {
+		p.t.Log("no picture: ", err)
+	}
+}
+
+// TestWebKilledUnderThePage kills the server while a page shows a turn and its question. The page of the next server
+// must show each acknowledged input once. Other inputs stay in the person's browser, and sending one again makes one
+// call.
+func TestWebKilledUnderThePage(t *testing.T) {
+	w := newWorld(t)
+	p := w.browser()
+	j, at := w.webServer()
+	p.pairs(w, at)
 	live, broken := "document.querySelector('.link-state.live')", "document.querySelector('.link-state.broken')"
-	p.wait(live)
 
 	p.do(chromedp.Navigate(at + "/#/new"))
 	p.wait("document.querySelector('select[name=provider] option')")
