@@ -11,6 +11,7 @@ import (
 	"github.com/coder/acp-go-sdk"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/kernel/fact"
@@ -37,20 +38,23 @@ type PastQuestion struct {
 	Decided *fact.PolicyDecided
 	// Rules are the rules of the run alone, as fact.MessageReceived has them.
 	Rules []string
-	// Request is the agent's request, which was read again from the log. It is empty if Lacks is set.
+	// Request is the agent's request, which was read again from the log. It is empty if Lacks is not nil.
 	Request policy.Request
-	// Lacks is the reason why the request cannot be judged again. It is empty if the policy can judge the request.
-	Lacks string
+	// Lacks is the reason why the request cannot be judged again. It is nil if the policy can judge the request.
+	Lacks *message.Text
 }
 
 // These are the reasons why a request cannot be judged again.
-const (
-	lacksPayload = "the log no longer has the question"
-	lacksRequest = "the log does not have the agent's request as a question about a tool"
-	lacksInput   = "the log does not have the input of the run"
-	lacksSandbox = "the judgement depended on the sandbox, and the log does not have all of its rules"
-	lacksLinks   = "a link in its paths leads to another file now"
-	lacksState   = "the commands, the paths or the tier differ now: the judgement depended on something outside of the log"
+var (
+	lacksPayload = message.New("kernel.lacks-payload", "the log no longer has the question")
+	lacksRequest = message.New("kernel.lacks-request",
+		"the log does not have the agent's request as a question about a tool")
+	lacksInput   = message.New("kernel.lacks-input", "the log does not have the input of the run")
+	lacksSandbox = message.New("kernel.lacks-sandbox",
+		"the judgement depended on the sandbox, and the log does not have all of its rules")
+	lacksLinks = message.New("kernel.lacks-links", "a link in its paths leads to another file now")
+	lacksState = message.New("kernel.lacks-state",
+		"the commands, the paths or the tier differ now: the judgement depended on something outside of the log")
 )
 
 // ReadPastQuestions returns the questions of the log since a time, oldest first. It reads each request by the same
@@ -218,7 +222,7 @@ func (p *pastReader) readRequests(ctx context.Context, list []*pastQuestion, fir
 	next := func(before event.Seq) error {
 		for len(out) < len(list) && (before == 0 || list[len(out)].seq < before) {
 			q := list[len(out)]
-			if q.Lacks == "" {
+			if q.Lacks == nil {
 				if err := p.readQuestion(q); err != nil {
 					return err
 				}
@@ -312,11 +316,11 @@ func (p *pastReader) readQuestion(q *pastQuestion) error {
 		}
 		q.Request = read.Request
 		// The files that the session changed can only raise the tier, and they take long to compute.
-		if q.Lacks = q.differs(now); q.Lacks == "" || now.isBox() {
+		if q.Lacks = q.differs(now); q.Lacks == nil || now.isBox() {
 			break
 		}
 	}
-	if q.Lacks != "" {
+	if q.Lacks != nil {
 		q.Request = policy.Request{}
 	}
 	return nil
@@ -327,8 +331,8 @@ func (s setUp) isBox() bool {
 	return s.sandbox != "" && s.sandbox != string(sandbox.Off) && s.sandbox != string(sandbox.Protect)
 }
 
-// differs returns "" if the request in q.Request has the recorded fields, and otherwise the reason for the difference.
-func (q *pastQuestion) differs(now setUp) string {
+// differs returns nil if the request in q.Request has the recorded fields, and otherwise the reason for the difference.
+func (q *pastQuestion) differs(now setUp) *message.Text {
 	commands, dir := commandTexts(q.Request)
 	switch {
 	case !slices.Equal(commands, q.Commands) || dir != q.dir || !slices.Equal(q.Request.Paths, q.Paths):
@@ -336,7 +340,7 @@ func (q *pastQuestion) differs(now setUp) string {
 	case !maps.Equal(q.Request.Targets(), q.leadsTo):
 		return lacksLinks
 	case q.Request.Tier() == q.Tier:
-		return ""
+		return nil
 	case now.isBox():
 		return lacksSandbox
 	}

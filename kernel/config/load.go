@@ -246,6 +246,11 @@ func ReadRegular(path string, limit int64) ([]byte, error) {
 	return readRegular(os.Stat, func(p string) (io.ReadCloser, error) { return os.Open(p) }, path, limit)
 }
 
+// ReadRegularIn reads a regular file below a folder, as ReadRegular does. No symbolic link leads out of the folder.
+func ReadRegularIn(root *os.Root, name string, limit int64) ([]byte, error) {
+	return readRegular(root.Stat, func(p string) (io.ReadCloser, error) { return root.Open(p) }, name, limit)
+}
+
 // readRegular reads a regular file of at most limit bytes. It calls stat before open, because opening a pipe would wait
 // for a writer.
 func readRegular(stat func(string) (fs.FileInfo, error), open func(string) (io.ReadCloser, error), path string,
@@ -305,7 +310,13 @@ func ReadRules(path string) ([]policy.Rule, error) {
 	if err != nil {
 		return nil, err
 	}
-	file := readLayer("file", path, data)
+	return ParseRules(path, data)
+}
+
+// ParseRules returns the policy rules in a text of the configuration's format, as ReadRules does. Errors and origins of
+// rules begin with the parameter "name".
+func ParseRules(name string, data []byte) ([]policy.Rule, error) {
+	file := readLayer("file", name, data)
 	l := &loader{values: map[string]setting{}, config: &Config{}, problems: file.problems}
 	for _, e := range file.elements {
 		if e.list == ruleSection {

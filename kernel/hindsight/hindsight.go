@@ -76,7 +76,7 @@ func NewJudge(rules []policy.Rule) (*Judge, error) {
 }
 
 // Decide judges a question with the Judge's rules and with the rules of the question's own run. The result ok is false
-// if no rule decides the question. The field Lacks of the question must be empty.
+// if no rule decides the question. The field Lacks of the question must be nil.
 func (j *Judge) Decide(q kernel.PastQuestion) (d policy.Decision, ok bool) {
 	d = j.policyFor(q.Rules).Decide(q.Request, policy.ModeAsk)
 	// A person can allow a refused request by typing Word. An empty Word makes the denial final, as a deny rule does.

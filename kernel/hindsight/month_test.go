@@ -201,7 +201,7 @@ func TestMonth(t *testing.T) {
 		t.Fatalf("%d questions of recorded frames, %d of %d questions were read", frames, len(list), m.asked)
 	}
 	for _, q := range list {
-		if q.Lacks != "" {
+		if q.Lacks != nil {
 			t.Errorf("%q %q: %s", q.Title, q.Commands, q.Lacks)
 		}
 	}
@@ -246,7 +246,7 @@ func BenchmarkTry(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		trial := judge.Try(readLog(b, path, m.dir, time.Time{}))
+		trial := tryOf(b, judge, readLog(b, path, m.dir, time.Time{}))
 		if trial.Questions < 10_000 || trial.Unjudged > 0 || trial.Saved == 0 {
 			b.Fatalf("%d questions, %d saved, %d not judged", trial.Questions, trial.Saved, trial.Unjudged)
 		}

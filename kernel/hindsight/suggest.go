@@ -1,6 +1,7 @@
 package hindsight
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"path"
@@ -42,18 +43,31 @@ type Suggestion struct {
 // Suggest returns a small set of rules that, together with the rules of the Judge, answers the questions that a person
 // always answered in one way. No rule allows a question that a person denied, or denies one that a person allowed. This
 // also holds if only some of the rules are used. Each allow rule is for the tier "ordinary" alone. A rule with a
-// wildcard answers at least two different requests.
-func (j *Judge) Suggest(list []Question) Suggestions {
-	s := newSuggester(j, list)
+// wildcard answers at least two different requests. Suggest stops with the error of ctx if ctx ends.
+func (j *Judge) Suggest(ctx context.Context, list []Question) (Suggestions, error) {
+	s, err := newSuggester(ctx, j, list)
+	if err != nil {
+		return Suggestions{}, err
+	}
 	var chosen []pattern
 	for _, effect := range []policy.Effect{policy.Allow, policy.Deny} {
 		some := s.choose(effect)
-		for s.blockWrong(some) { // until no pattern contradicts a recorded answer
+		for { // until no pattern contradicts a recorded answer
+			wrong, err := s.blockWrong(ctx, some)
+			if err != nil {
+				return Suggestions{}, err
+			}
+			if !wrong {
+				break
+			}
 			some = s.choose(effect)
 		}
 		chosen = append(chosen, some...)
 	}
-	return s.describe(s.needed(chosen))
+	if chosen, err = s.needed(ctx, chosen); err != nil {
+		return Suggestions{}, err
+	}
+	return s.describe(chosen), ctx.Err()
 }
 
 // pattern is a candidate for a rule. A pattern of commands has words, and rest means that more words may follow. A
@@ -111,7 +125,7 @@ type suggester struct {
 	out      Suggestions
 }
 
-func newSuggester(j *Judge, list []Question) *suggester {
+func newSuggester(ctx context.Context, j *Judge, list []Question) (*suggester, error) {
 	s := &suggester{judge: j, blocked: map[string]bool{}}
 	answers := map[string]map[Answer]bool{}
 	for _, q := range list {
@@ -132,9 +146,12 @@ func newSuggester(j *Judge, list []Question) *suggester {
 		s.subjects = append(s.subjects, one)
 	}
 	for i := range s.subjects {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		one := &s.subjects[i]
 		switch {
-		case one.Lacks != "":
+		case one.Lacks != nil:
 			s.out.Unjudged++
 		case s.decides(one, policy.Allow, policy.Deny):
 			s.out.Decided++
@@ -148,7 +165,7 @@ func newSuggester(j *Judge, list []Question) *suggester {
 			one.group, one.target = &s.out.NoRule, true
 		}
 	}
-	return s
+	return s, nil
 }
 
 // decides reports whether a present rule decides the question with one of the effects.
@@ -322,9 +339,9 @@ var anyOption = []policy.Option{{ID: "yes", Kind: "allow_once"}, {ID: "no", Kind
 // blockWrong blocks each chosen pattern that takes part in a decision against a recorded answer. It returns false if
 // there is no such pattern. The chosen patterns have the same effect. The present rules that ask or deny do not count:
 // they could hide such a decision, and other projects do not have them.
-func (s *suggester) blockWrong(chosen []pattern) (wrong bool) {
+func (s *suggester) blockWrong(ctx context.Context, chosen []pattern) (wrong bool, err error) {
 	if len(chosen) == 0 {
-		return false
+		return false, nil
 	}
 	var rules []policy.Rule
 	for _, r := range s.judge.rules {
@@ -334,7 +351,10 @@ func (s *suggester) blockWrong(chosen []pattern) (wrong bool) {
 	}
 	judge := judgeWith(rules, chosen)
 	for _, one := range s.subjects {
-		if effectOf[one.answer] == chosen[0].effect || one.Lacks == "" && !one.decidedAgainst(judge) {
+		if err := ctx.Err(); err != nil {
+			return false, err
+		}
+		if effectOf[one.answer] == chosen[0].effect || one.Lacks == nil && !one.decidedAgainst(judge) {
 			continue
 		}
 		for _, p := range chosen {
@@ -343,7 +363,7 @@ func (s *suggester) blockWrong(chosen []pattern) (wrong bool) {
 			}
 		}
 	}
-	return wrong
+	return wrong, nil
 }
 
 // decidedAgainst reports whether the rules of the judge do not give the recorded answer. The rules of the run that
@@ -363,7 +383,7 @@ func (one subject) decidedAgainst(j *Judge) bool {
 // isPart reports whether the pattern alone decides the question against its answer, or allows a part of a denied one.
 func (one subject) isPart(p pattern) bool {
 	switch {
-	case one.Lacks != "":
+	case one.Lacks != nil:
 		return one.mayFit(p)
 	case p.effect == policy.Deny || p.words == nil:
 		return one.decidedAgainst(judgeWith(nil, []pattern{p}))
@@ -425,9 +445,12 @@ func (one subject) isDeniedBy(p pattern) bool {
 
 // needed leaves out the denying patterns whose questions are all denied by others. A denying rule also matches
 // other spellings of a command, so two patterns may deny the same question.
-func (s *suggester) needed(chosen []pattern) []pattern {
+func (s *suggester) needed(ctx context.Context, chosen []pattern) ([]pattern, error) {
 	denies := map[string][]string{} // by the id of a request: the keys of the patterns that deny it
 	for _, one := range s.subjects {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		if !one.target || one.answer != denied || denies[one.id] != nil {
 			continue
 		}
@@ -451,7 +474,7 @@ func (s *suggester) needed(chosen []pattern) []pattern {
 			denies[id] = slices.DeleteFunc(keys, func(k string) bool { return k == p.key() })
 		}
 		return true
-	})
+	}), nil
 }
 
 // describe returns the rules of the chosen patterns with their evidence. It leaves out rules that answer nothing, and

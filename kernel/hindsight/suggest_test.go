@@ -1,6 +1,8 @@
 package hindsight_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -11,6 +13,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/config"
@@ -23,7 +26,7 @@ import (
 func checkSuggestions(t *testing.T, list []hindsight.Question) hindsight.Suggestions {
 	t.Helper()
 	none := judgeOf(t, nil)
-	s := none.Suggest(list)
+	s := suggestOf(t, none, list)
 	var rules []policy.Rule
 	text := ""
 	for _, r := range s.Rules {
@@ -33,7 +36,7 @@ func checkSuggestions(t *testing.T, list []hindsight.Question) hindsight.Suggest
 			t.Errorf("the evidence or the tier of %+v", r)
 		}
 	}
-	trial := judgeOf(t, rules).Try(list)
+	trial := tryOf(t, judgeOf(t, rules), list)
 	if n := savedAnswers(trial); trial.Against > 0 || n != s.Answered {
 		t.Errorf("%d answered questions are saved, %d of them against the answer, want %d", n, trial.Against, s.Answered)
 	}
@@ -60,7 +63,7 @@ func checkSuggestions(t *testing.T, list []hindsight.Question) hindsight.Suggest
 	}
 	for range min(len(rules), 10) {
 		i := rand.IntN(len(rules)) // the index of a rule that a person does not take
-		rest := judgeOf(t, slices.Concat(rules[:i], rules[i+1:])).Try(list)
+		rest := tryOf(t, judgeOf(t, slices.Concat(rules[:i], rules[i+1:])), list)
 		if n := savedAnswers(rest); n >= s.Answered || rest.Against > 0 {
 			t.Errorf("without %+v, %d questions are saved, %d against the answer", rules[i], n, rest.Against)
 		}
@@ -86,7 +89,7 @@ func checkSuggestions(t *testing.T, list []hindsight.Question) hindsight.Suggest
 func checkDenied(t *testing.T, present []policy.Rule, list []hindsight.Question,
 	lost map[event.InteractionID]policy.Request) hindsight.Suggestions {
 	t.Helper()
-	s := judgeOf(t, present).Suggest(list)
+	s := suggestOf(t, judgeOf(t, present), list)
 	allowing := slices.DeleteFunc(slices.Clone(present), func(r policy.Rule) bool { return r.Effect != policy.Allow })
 	all := slices.Clone(allowing)
 	for _, r := range s.Rules {
@@ -97,7 +100,7 @@ func checkDenied(t *testing.T, present []policy.Rule, list []hindsight.Question,
 		if q.End == nil || q.End.Answer == nil || q.End.Answer.Option != "n" {
 			continue
 		}
-		if q.Lacks != "" {
+		if q.Lacks != nil {
 			q.Request = lost[q.Interaction]
 		}
 		q.Request.Options = []policy.Option{{ID: "y", Kind: "allow_once"}}
@@ -118,7 +121,7 @@ type askedTool struct {
 // TestDeniedStaysDenied suggests rules for histories with a denied question that a rule could allow.
 func TestDeniedStaysDenied(t *testing.T) {
 	dir := t.TempDir()
-	lacks := func(q *kernel.PastQuestion) { q.Lacks = "lost" }
+	lacks := func(q *kernel.PastQuestion) { q.Lacks = errLost }
 	noOnce := func(q *kernel.PastQuestion) {
 		q.Request.Options = []policy.Option{{ID: "always", Kind: "allow_always"}, {ID: "n", Kind: "reject_once"}}
 	}
@@ -143,7 +146,7 @@ func TestDeniedStaysDenied(t *testing.T) {
 			{"execute", "cat *.txt", "n", lacks}}, "cat ..."},
 		"question lost": {nil, []askedTool{{"execute", "ls a", "y", nil}, {"execute", "ls b", "y", nil},
 			{"execute", "ls c", "n", func(q *kernel.PastQuestion) {
-				q.Lacks, q.Kind, q.Commands = "lost", "", nil
+				q.Lacks, q.Kind, q.Commands = errLost, "", nil
 			}}}, "ls ..."},
 		"tier": {nil, []askedTool{{"execute", "make x a", "y", nil}, {"execute", "make x b", "y", nil},
 			{"execute", "make x c", "n", changed}, {"execute", "make x c", "n", nil}}, "make x ..."},
@@ -167,7 +170,7 @@ func TestDeniedStaysDenied(t *testing.T) {
 				if a.change != nil {
 					a.change(&q)
 				}
-				if q.Lacks != "" {
+				if q.Lacks != nil {
 					lost[q.Interaction], q.Request = q.Request, policy.Request{}
 				}
 				list = append(list, hindsight.Question{PastQuestion: q, Project: "/p"})
@@ -198,6 +201,72 @@ func judgeOf(t *testing.T, rules []policy.Rule) *hindsight.Judge {
 		t.Fatal(err)
 	}
 	return j
+}
+
+func tryOf(tb testing.TB, j *hindsight.Judge, list []hindsight.Question) hindsight.Trial {
+	tb.Helper()
+	trial, err := j.Try(tb.Context(), list)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return trial
+}
+
+func suggestOf(tb testing.TB, j *hindsight.Judge, list []hindsight.Question) hindsight.Suggestions {
+	tb.Helper()
+	s, err := j.Suggest(tb.Context(), list)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return s
+}
+
+// errLost is the reason why a question of a test cannot be judged again.
+var errLost = message.New("test.lost", "lost")
+
+// ending is a context that ends at its n-th check.
+type ending struct {
+	context.Context
+	n int
+}
+
+func (c *ending) Err() error {
+	if c.n--; c.n < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// TestStops checks that Try and Suggest stop when their context ends, at each of their checks.
+func TestStops(t *testing.T) {
+	r, dir := rand.New(rand.NewPCG(1, 1)), t.TempDir()
+	var list []hindsight.Question
+	for i := range 40 {
+		q := someQuestion(r, i, dir)
+		if q.End == nil {
+			q.End = &interaction.TakenError{Answer: &interaction.Answer{Option: "yn"[i%4/3:][:1], By: "ann"}}
+		}
+		list = append(list, q)
+	}
+	j := judgeOf(t, nil)
+	for name, call := range map[string]func(context.Context) error{
+		"try":     func(ctx context.Context) error { _, err := j.Try(ctx, list); return err },
+		"suggest": func(ctx context.Context) error { _, err := j.Suggest(ctx, list); return err },
+	} {
+		checks := &ending{t.Context(), 1 << 30}
+		if err := call(checks); err != nil {
+			t.Fatal(err)
+		}
+		total := 1<<30 - checks.n
+		if total < len(list) {
+			t.Errorf("%s checks its context %d times for %d questions", name, total, len(list))
+		}
+		for n := range total {
+			if err := call(&ending{t.Context(), n}); !errors.Is(err, context.Canceled) {
+				t.Fatalf("%s goes on after check %d of %d: %v", name, n, total, err)
+			}
+		}
+	}
 }
 
 // The pools from which TestGeneratedHistories makes commands and files.
@@ -262,7 +331,7 @@ func someQuestion(r *rand.Rand, i int, dir string) hindsight.Question {
 	case 0: // nobody answered
 		q.End = &interaction.TakenError{Lapsed: interaction.Unattended}
 	case 1: // it cannot be judged again
-		q.Lacks = "lost" // the caller takes the request away
+		q.Lacks = errLost // the caller takes the request away
 	}
 	return hindsight.Question{PastQuestion: q, Project: pick([]string{"/p", "/q"})}
 }
@@ -290,7 +359,7 @@ func TestGeneratedHistories(t *testing.T) {
 					answer := map[bool]string{true: "y", false: "n"}[yes[habit] != (r.IntN(10) == 0)]
 					q.End = &interaction.TakenError{Answer: &interaction.Answer{Option: answer, By: "ann"}}
 				}
-				if q.Lacks != "" {
+				if q.Lacks != nil {
 					lost[q.Interaction], q.Request = q.Request, policy.Request{}
 				}
 				list = append(list, q)

@@ -1,9 +1,11 @@
 package hindsight
 
 import (
+	"context"
 	"time"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/policy"
 )
 
@@ -40,16 +42,20 @@ type Judged struct {
 	Rule    *policy.Rule  `json:"rule,omitempty"`
 	Against bool          `json:"against"`
 	Why     string        `json:"why,omitempty"` // the reason why the question cannot be judged again
+	message.Coded
 }
 
 // Saved reports whether a rule now answers a question to a person.
 func (j Judged) Saved() bool { return j.Person && (j.Now == policy.Allow || j.Now == policy.Deny) }
 
 // Try judges the questions again. If no rule decides, the decisions of the mode, of standing approvals and of policy
-// programs stay as recorded.
-func (j *Judge) Try(list []Question) Trial {
+// programs stay as recorded. Try stops with the error of ctx if ctx ends.
+func (j *Judge) Try(ctx context.Context, list []Question) (Trial, error) {
 	t := Trial{List: []Judged{}}
 	for _, q := range list {
+		if err := ctx.Err(); err != nil {
+			return Trial{}, err
+		}
 		now := j.judge(q)
 		if now.Person {
 			t.Questions++
@@ -71,15 +77,15 @@ func (j *Judge) Try(list []Question) Trial {
 		}
 		t.List = append(t.List, now)
 	}
-	return t
+	return t, nil
 }
 
 func (j *Judge) judge(q Question) Judged {
 	out := Judged{Run: q.Run, Session: q.Session, Interaction: q.Interaction, Project: q.Project, Asked: q.Asked,
 		Title: q.Title, Kind: q.Kind, Commands: q.Commands, Paths: q.Paths, Person: q.Decided == nil}
 	out.Answer, out.By = q.answer()
-	if q.Lacks != "" {
-		out.Why = q.Lacks
+	if q.Lacks != nil {
+		out.Why, out.Coded = q.Lacks.Text, q.Lacks.Coded
 		return out
 	}
 	d, ok := j.Decide(q.PastQuestion)

@@ -63,6 +63,9 @@ func (v *View) Blame(ctx context.Context, paths []string, content string) (File,
 	for n := len(changes) - 1; n >= 0; n-- {
 		c := changes[n]
 		f.States[n] = Replaced
+		if err := ctx.Err(); err != nil {
+			return File{}, err
+		}
 		if !more {
 			continue
 		}

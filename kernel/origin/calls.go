@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/policy/shell"
@@ -111,7 +112,7 @@ func (r *runReader) addEvent(e event.Event) {
 		}
 	case event.PolicyUnasked:
 		if u, err := fact.Decode[fact.UnaskedTool](e); err == nil && r.calls[u.ID] != nil {
-			r.calls[u.ID].decision = Decision{Kind: unasked, Why: u.Why, Question: u.FreedBy}
+			r.calls[u.ID].decision = Decision{Kind: unasked, Why: u.Why, Question: u.FreedBy, Coded: u.Coded}
 		}
 	}
 }
@@ -239,7 +240,7 @@ func (r *runReader) decisionOf(s fact.ReplySent) Decision {
 		return Decision{Kind: "policy"}
 	}
 	delete(r.decided, s.RequestID)
-	return Decision{Kind: d.By, Why: d.Why}
+	return Decision{Kind: d.By, Why: d.Why, Coded: d.Coded}
 }
 
 // findAgent looks for the agent's name in an earlier run, because an agent that serves several runs tells it once.
@@ -271,7 +272,7 @@ func (r *runReader) changes() (list []Change) {
 			approved = append(approved, r.readingOf(a))
 		}
 		if !policy.Shows(approved, r.readingOf(c.ToolCall), shell.Place{Dir: r.dir}) && !c.decision.Unasked() {
-			c.decision = Decision{Kind: unasked, Why: "it wrote another content than the allowed one"}
+			c.decision = Decision{Kind: unasked, Why: otherContent.Text, Coded: otherContent.Coded}
 		}
 		if c.Status == "failed" || !done && (c.decision.Kind == refused || slices.Contains(waiting, c)) {
 			continue
@@ -294,6 +295,9 @@ func (r *runReader) changes() (list []Change) {
 	}
 	return list
 }
+
+// otherContent is the reason why a change counts as unasked although its tool call was allowed.
+var otherContent = message.New("origin.other-content", "it wrote another content than the allowed one")
 
 // maxText is the maximum length of Change.Text, in characters.
 const maxText = 60

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/message"
 )
 
 // Change is the recorded change of one file by a tool call, or an inferred change.
@@ -37,7 +38,7 @@ type Change struct {
 	Removed  int  `json:"removed"` // lines
 	Decision `json:"decision"`
 
-	source
+	source `json:"-"`
 }
 
 // Decision names the approver of a change.
@@ -52,6 +53,7 @@ type Decision struct {
 	Question event.InteractionID `json:"question_id,omitempty"`
 	// Why is the reason on record: the rule, or the reason why a change is reported as unasked.
 	Why string `json:"why,omitempty"`
+	message.Coded
 }
 
 // Unasked reports whether neither a person nor a rule allowed the change.

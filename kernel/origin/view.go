@@ -26,7 +26,7 @@ type View struct {
 // projection returns the definition of the view of a log. A run is added when its record is closed.
 func projection(log event.Reader) view.Projection {
 	return view.Projection{
-		Name: "changes", Version: 2,
+		Name: "changes", Version: 3,
 		Schema: `
 			CREATE TABLE open (run TEXT PRIMARY KEY) STRICT; -- the runs with a call whose record is not closed
 			CREATE TABLE changes (

@@ -44,7 +44,7 @@ func TestBrowser(t *testing.T) {
 		"proxies": testProxies, "choices": testChoices, "chinese": testChinese, "two tabs": testTwoTabs,
 		"pictures": testPictures, "elsewhere": testElsewhere, "networks": testNetworks,
 		"flows": testFlows, "flow by keyboard": testFlowKeyboard, "hostile flow": testHostileFlow, "lost flow": testFlowLost,
-		"reader of a flow": testFlowReader,
+		"reader of a flow": testFlowReader, "answers": testAnswers, "hostile changes": testHostileChanges,
 	} {
 		t.Run(name, func(t *testing.T) {
 			test(t, &browser{t: t, ctx: ctx, world: newWorld(t, 2, withPage, namedProvider(t, "claude", chooses))})

@@ -104,6 +104,12 @@ var (
 	whyTooLong    = message.New("web.too-long", "the field \"why\" is too long: at most 1000 bytes")
 	waitsOnRecord = message.New("web.waits-on-record",
 		"the message is saved; it will be sent when the server has started again")
+	filesAtWorker  = message.New("web.files-at-worker", "ask on the worker's machine, which has the files and the rules")
+	fileUnread     = message.New("web.file-unread", "%s cannot be compared with the record: %s")
+	manyRules      = message.New("web.many-rules", "try at most %d rules at a time")
+	noRecordedFile = message.New("web.no-recorded-file", "the project has no file %q with a recorded change")
+	pathMissing    = message.New("web.path-missing", "give the path of a file in the project")
+	reportGone     = message.New("web.report-gone", "the address of the report no longer works: make the report again")
 	workerProves   = message.New("web.worker-proves", "only its worker makes proofs of it")
 	flowNeedsInput = message.New("web.flow-needs-input", "the flow needs the input %q")
 	flowRunOver    = message.New("web.flow-run-over", "the flow run %s has ended")

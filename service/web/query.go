@@ -81,7 +81,11 @@ func (r *request) moment(name string) (time.Time, error) {
 // page decodes the parameter page into v. The client received this parameter with the previous page. Without the
 // parameter, v stays unchanged.
 func (r *request) page(v any) error {
-	text := r.URL.Query().Get("page")
+	return decodePage(r.URL.Query().Get("page"), v)
+}
+
+// decodePage decodes the marker of a page into v. If the marker is empty, v stays unchanged.
+func decodePage(text string, v any) error {
 	if text == "" {
 		return nil
 	}

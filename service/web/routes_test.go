@@ -48,7 +48,7 @@ func TestRoutes(t *testing.T) {
 		"/v1/runs?state=open",
 		"/v1/runs/" + run, "/v1/runs/" + run + "/story", "/v1/questions", "/v1/search?q=hello",
 		"/v1/search?q=hello&kind=answer",
-		"/v1/stats", "/v1/verify" + at, "/v1/proofs/1" + at, "/v1/report" + at,
+		"/v1/changes" + at, "/v1/policy/suggest" + at, "/v1/policy/suggest", "/v1/stats", "/v1/verify" + at, "/v1/proofs/1" + at, "/v1/report" + at,
 		"/v1/flows" + at, "/v1/flow-runs", "/metrics", "/readyz", "/openapi.json", "/healthz",
 	} {
 		w.do("GET", path, nil).want(200)
@@ -139,6 +139,8 @@ func TestRights(t *testing.T) {
 		{"GET", "/v1/devices", access.Admin}, {"POST", "/v1/devices/x/revoke", access.Admin},
 		{"POST", "/v1/questions/x/answer", access.Approve}, {"GET", "/v1/push", access.Approve},
 		{"POST", "/v1/push/subscribe", access.Approve}, {"GET", "/v1/flows", access.Read},
+		{"GET", "/v1/changes", access.Read}, {"GET", "/v1/blame", access.Read},
+		{"POST", "/v1/policy/try", access.Read}, {"GET", "/v1/policy/suggest", access.Read},
 		{"GET", "/v1/report", access.Read}, {"GET", "/v1/flow-runs", access.Read}, {"GET", "/v1/flow-runs/x", access.Read},
 		{"POST", "/v1/flow-runs", access.Ask},
 		{"POST", "/v1/flow-runs/x/cancel", access.Ask}, {"POST", "/v1/flow-runs/x/retry", access.Ask},

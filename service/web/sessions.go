@@ -304,10 +304,15 @@ func (in *inputs) of(at place, session event.SessionID) []event.InputID {
 
 // named returns the log of the project that a request must name.
 func (s *Server) named(r *request) (*eventLog, error) {
-	if r.where().Project == "" {
+	return s.oneNamed(r.Context(), r.where())
+}
+
+// oneNamed returns the log of a place. The place must have a project.
+func (s *Server) oneNamed(ctx context.Context, where place) (*eventLog, error) {
+	if where.Project == "" {
 		return nil, badRequest.problem(projectMissing)
 	}
-	return s.logs.oneLog(r.Context(), r.where())
+	return s.logs.oneLog(ctx, where)
 }
 
 // holding finds the log that has an event of the query q. It searches the logs that match the place in the parameter

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io/fs"
@@ -136,15 +135,15 @@ func noEvent(err error, ref string) error {
 
 // proving returns the log that the request names, and its reader. For the copy of a worker's log it returns an error,
 // because only the worker itself can prove its log.
-func (s *Server) proving(r *request) (*eventLog, *store.Reader, error) {
-	l, err := s.named(r)
+func (s *Server) proving(ctx context.Context, where place) (*eventLog, *store.Reader, error) {
+	l, err := s.oneNamed(ctx, where)
 	if err != nil {
 		return nil, nil, err
 	}
 	if err := l.requireOwn(workerProves); err != nil {
 		return nil, nil, err
 	}
-	log, err := l.openReader(r.Context())
+	log, err := l.openReader(ctx)
 	if err == nil && log == nil {
 		err = fs.ErrNotExist
 	}
@@ -154,61 +153,11 @@ func (s *Server) proving(r *request) (*eventLog, *store.Reader, error) {
 	return l, log.(*store.Reader), nil
 }
 
-// report sends a report for an auditor as a file to be saved. The browser must not show it here, because its script
-// would then have the origin of the page.
-func (s *Server) report(w http.ResponseWriter, r *request) error {
-	if err := r.checkParameters("project", "context", "session", "since", "before"); err != nil {
-		return err
-	}
-	q := event.Query{Session: event.SessionID(r.URL.Query().Get("session"))}
-	var err error
-	if q.Since, err = r.moment("since"); err != nil {
-		return err
-	}
-	if q.Before, err = r.moment("before"); err != nil {
-		return err
-	}
-	l, log, err := s.proving(r)
-	if err != nil {
-		return err
-	}
-	p, err := l.findProject()
-	if err != nil {
-		return err
-	}
-	redactor, err := p.Redactor()
-	if err != nil {
-		return err
-	}
-	done, err := s.takeTurn(r.Context())
-	if err != nil {
-		return err
-	}
-	defer done()
-	var file bytes.Buffer // complete before the reply begins, so that an error can still be the reply
-	_, err = report.WriteVerifiable(r.Context(), &file, log, q, report.VerifiableOptions{Mask: redactor.Changes,
-		Keys: p.VerifierKeys})
-	if errors.Is(err, report.ErrNoEvents) {
-		return unfit.problem(report.ErrNoEvents)
-	}
-	if errors.Is(err, report.ErrNothingSigned) {
-		return unfit.problem(runsEndMakes.With(err))
-	}
-	if err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.Header().Set("Content-Disposition", `attachment; filename="report.html"`)
-	// A failure means that the client has gone, and then nobody needs the answer.
-	_, _ = w.Write(file.Bytes())
-	return nil
-}
-
 func (s *Server) proof(w http.ResponseWriter, r *request) error {
 	if err := r.checkParameters("project", "context"); err != nil {
 		return err
 	}
-	_, log, err := s.proving(r)
+	_, log, err := s.proving(r.Context(), r.where())
 	if err != nil {
 		return err
 	}

@@ -117,6 +117,7 @@ type Server struct {
 	atWorkers    atWorkers
 	inputs       inputs
 	flowRunsHere flowRunsHere
+	reports      openReports
 	liveSessions liveSessions
 	learned      learned
 	counts       counters

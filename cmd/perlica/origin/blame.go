@@ -15,7 +15,6 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/eventlog/store"
-	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/origin"
 	"github.com/perlica/perlica/kernel/project"
 )
@@ -61,7 +60,7 @@ func (a *app) blame(ctx context.Context, arg string, asJSON, porcelain bool) err
 			return err
 		}
 		paths := pathsOf(p, name)
-		content, err := config.ReadRegular(paths[0], maxFile)
+		content, err := readPresent(paths[0])
 		if err != nil {
 			return fmt.Errorf("%s cannot be read: %w", name, err)
 		}

@@ -2,10 +2,8 @@ package origin
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
@@ -76,18 +74,6 @@ Exit codes: 0 listed; 1 the log cannot be read; 2 usage.`,
 	return cmd
 }
 
-// shownChange is a change with its state in the file as it is now.
-type shownChange struct {
-	origin.Change
-	// Now is empty if the change was not compared with the file.
-	Now origin.State `json:"now,omitempty"`
-	// Diff is the change in the form of a unified diff, without line numbers. Only --diff sets it.
-	Diff string `json:"diff,omitempty"`
-}
-
-// maxCompared is the number of files that one invocation compares with the record.
-const maxCompared = 200
-
 func (a *app) changes(ctx context.Context, args []string, f changesFlags) error {
 	return a.reading(ctx, func(view *origin.View, log *store.Reader, p *project.Project) error {
 		q, err := f.Query(ctx, log, time.Now())
@@ -106,12 +92,15 @@ func (a *app) changes(ctx context.Context, args []string, f changesFlags) error 
 		if older {
 			list = list[len(list)-f.n:]
 		}
-		shown, err := a.compare(ctx, view, list)
+		shown, tooMany, err := view.Compare(ctx, list, readPresent)
 		if err == nil && f.diff {
 			err = addDiffs(ctx, view, shown)
 		}
 		if err != nil {
 			return err
+		}
+		if tooMany > 0 {
+			a.Note(fmt.Sprintf("%d files are too many to compare with the record: name some", tooMany))
 		}
 		if err := a.printChanges(shown, p, f); err != nil {
 			return err
@@ -123,45 +112,12 @@ func (a *app) changes(ctx context.Context, args []string, f changesFlags) error 
 	})
 }
 
-// compare adds the present states of the changes. It leaves them empty if there are too many files.
-func (a *app) compare(ctx context.Context, view *origin.View, list []origin.Change) ([]shownChange, error) {
-	shown := make([]shownChange, len(list))
-	files := map[string]*origin.File{}
-	for i, c := range list {
-		shown[i].Change = c
-		files[c.Path] = nil
-	}
-	if len(files) > maxCompared {
-		a.Note(fmt.Sprintf("%d files are too many to compare with the record: name some", len(files)))
-		return shown, nil
-	}
-	for i, c := range list {
-		if files[c.Path] == nil {
-			f, err := blame(ctx, view, c.Path)
-			if err != nil {
-				return nil, err
-			}
-			files[c.Path] = &f
-		}
-		shown[i].Now = files[c.Path].StateOf(c)
-	}
-	return shown, nil
-}
-
-// blame returns the states of the changes of a file. A missing file counts as empty. The agent chose the path, so it
-// may lead to a folder, a pipe, a device or a large file. blame does not read these, and their changes have no states.
-func blame(ctx context.Context, view *origin.View, path string) (origin.File, error) {
-	content, err := config.ReadRegular(path, maxFile)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return origin.File{Path: path}, nil
-	}
-	f, err := view.Blame(ctx, []string{path}, string(content))
-	f.Lines = nil // They would keep the whole content in memory.
-	return f, err
-}
+// readPresent reads a changed file as it is now. The path may lead to a folder, a pipe, a device or a large file.
+// readPresent does not read these.
+func readPresent(path string) ([]byte, error) { return config.ReadRegular(path, origin.MaxFile) }
 
 // addDiffs reads the contents of the changes.
-func addDiffs(ctx context.Context, view *origin.View, list []shownChange) (err error) {
+func addDiffs(ctx context.Context, view *origin.View, list []origin.Shown) (err error) {
 	for i, c := range list {
 		if list[i].Diff, err = view.Diff(ctx, c.Change); err != nil {
 			return err
@@ -170,7 +126,7 @@ func addDiffs(ctx context.Context, view *origin.View, list []shownChange) (err e
 	return nil
 }
 
-func (a *app) printChanges(list []shownChange, p *project.Project, f changesFlags) error {
+func (a *app) printChanges(list []origin.Shown, p *project.Project, f changesFlags) error {
 	switch {
 	case f.Json:
 		return a.PrintJSON(list)
@@ -189,7 +145,7 @@ func (a *app) printChanges(list []shownChange, p *project.Project, f changesFlag
 }
 
 // cells returns the row of a change.
-func cells(c shownChange, p *project.Project) []string {
+func cells(c origin.Shown, p *project.Project) []string {
 	return []string{c.At.Local().Format(shortTime), frame.ShownPath(p, c.Path), lines(c.Change), frame.ShortID(c.Run),
 		allowedBy(c.Decision), now(c), c.Text}
 }
@@ -208,7 +164,7 @@ func lines(c origin.Change) string {
 }
 
 // now returns the present state of a change in words.
-func now(c shownChange) string {
+func now(c origin.Shown) string {
 	switch {
 	case c.Perhaps:
 		return "perhaps changed"
@@ -224,7 +180,7 @@ func now(c shownChange) string {
 }
 
 // writeDiffs writes each change with its removed and added lines.
-func writeDiffs(w io.Writer, s screen.Styles, list []shownChange, p *project.Project) error {
+func writeDiffs(w io.Writer, s screen.Styles, list []origin.Shown, p *project.Project) error {
 	var b strings.Builder
 	for i, c := range list {
 		if i > 0 {

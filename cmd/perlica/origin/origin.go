@@ -47,9 +47,6 @@ func pathsOf(p *project.Project, arg string) []string {
 	return []string{path}
 }
 
-// maxFile is the maximum size of a file that is compared with the record, in bytes.
-const maxFile = 4 << 20
-
 // shortTime is the format of a local time in a list.
 const shortTime = "2006-01-02 15:04 MST"
 

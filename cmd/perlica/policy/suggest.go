@@ -59,7 +59,10 @@ func (a *app) policySuggest(ctx context.Context, f pastFlags, choose bool) error
 	if err != nil {
 		return frame.UsageErrorf("%w", err)
 	}
-	s := judge.Suggest(list)
+	s, err := judge.Suggest(ctx, list)
+	if err != nil {
+		return err
+	}
 	if f.json {
 		return errors.Join(a.PrintJSON(s), damaged)
 	}

@@ -92,7 +92,11 @@ func (a *app) policyTry(ctx context.Context, f pastFlags, file string, args []st
 	if err != nil {
 		return frame.UsageErrorf("%w", err)
 	}
-	return errors.Join(a.showTrial(f.json, judge.Try(list)), damaged)
+	t, err := judge.Try(ctx, list)
+	if err != nil {
+		return err
+	}
+	return errors.Join(a.showTrial(f.json, t), damaged)
 }
 
 func (a *app) showTrial(asJSON bool, t hindsight.Trial) error {
@@ -131,6 +135,7 @@ func (a *app) pastQuestions(ctx context.Context, f pastFlags) (p *project.Projec
 		if u.Gone {
 			continue
 		}
+		at.Own = slices.Clone(at.Own) // the questions of the previous log keep their list
 		at.Own[0] = (&config.Workspace{Root: u.Dir}).Dir()
 		some, err := readPast(ctx, p.Dirs, u, at, since)
 		if errors.As(err, new(*event.DamagedError)) {

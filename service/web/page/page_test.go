@@ -102,10 +102,10 @@ func TestLater(t *testing.T) {
 			t.Errorf("the first visit loads %s, which a view loads later", m[1])
 		}
 		if m[2] != "" {
-			m[1] = m[2] + ".js"
 			for _, name := range []string{m[2] + ".css", m[2] + ".en.json", m[2] + ".zh.json"} {
 				later[name] = read(t, name) != ""
 			}
+			continue
 		}
 		loads(t, m[1], later)
 	}

@@ -21,9 +21,13 @@ const later = {
 	numbers: () => import('./numbers.js'),
 	flows: () => part('flows', import('./flows.js')),
 	flow: () => part('flows', import('./flows.js')),
+	changes: () => part('audit', import('./changes.js')),
+	file: () => part('audit', import('./changes.js')),
+	rules: () => part('audit', import('./rules.js')),
+	report: () => part('audit', import('./report.js')),
 };
 
-// part loads a module together with its words and styles: NAME.js, NAME.en.json, NAME.zh.json and NAME.css.
+// part loads a module together with the words and styles of a part of the page: NAME.en.json, NAME.zh.json and NAME.css.
 const part = async (name, module) => (await Promise.all([module, more(name), style(name)]))[0];
 
 const style = (name) => document.querySelector('link[href="' + name + '.css"]') || new Promise((resolve, reject) => {
@@ -34,7 +38,7 @@ const style = (name) => document.querySelector('link[href="' + name + '.css"]') 
 	document.head.append(link);
 });
 const tabs = ['now', 'sessions', 'flows', 'record', 'numbers', 'devices'];
-const tabOf = {session: 'sessions', new: 'sessions', run: 'record', flow: 'flows'};
+const tabOf = {session: 'sessions', new: 'sessions', run: 'record', changes: 'record', file: 'record', rules: 'record', report: 'record', flow: 'flows'};
 
 let frame;
 let leave = () => {};

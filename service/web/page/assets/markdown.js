@@ -332,7 +332,7 @@ function draw(nodes, inLink) {
 }
 
 // code makes a block of code with a button that copies the code.
-function code(text, lang) {
+export function code(text, lang) {
 	const body = h('code', {dir: 'ltr'}, text);
 	const copy = h('button', {type: 'button', class: 'copy quiet', 'aria-label': t('copy.code')}, icon('copy'), h('span', t('copy')));
 	const el = h('figure.code', h('figcaption', h('span.said', lang || ''), copy), h('pre', {tabindex: '0'}, body));

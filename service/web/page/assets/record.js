@@ -1,6 +1,6 @@
 // This module searches the record for words and verifies logs.
-import {get, send} from './api.js';
-import {h, icon, said, save, replace, announce, loading, warn, choice, empty, heading} from './dom.js';
+import {get} from './api.js';
+import {h, icon, said, replace, announce, loading, warn, choice, empty, heading} from './dom.js';
 import {t, clock, name, number} from './i18n.js';
 import {live} from './live.js';
 import {failure, runItem, unreadable} from './now.js';
@@ -108,10 +108,10 @@ export function record(main, route) {
 function logItem(c) {
 	const result = h('div', {role: 'status'});
 	const button = h('button', {onclick: () => verify(c, button, result)}, icon('shield'), t('verify'));
-	const paper = h('button', {onclick: () => report(c, paper, result)}, icon('record'), t('report'));
+	const to = (view, sign, words) => h('a.button', {href: '#/' + view + '?' + new URLSearchParams(log(c))}, icon(sign), words);
 	const bad = c.gone ? t('log.gone') : c.error && t('log.unreadable') + ' ' + c.error;
 	return h('li.item', h('div.row.apart', h('div', h('div', place(c)),
-		h('div.meta', said('span', c.project, {dir: 'ltr'}), !bad && h('span', t('events.n', {n: number(c.events)})))), !c.gone && c.project !== team.project && h('p.row', button, paper)),
+		h('div.meta', said('span', c.project, {dir: 'ltr'}), !bad && h('span', t('events.n', {n: number(c.events)})))), !c.gone && c.project !== team.project && h('p.row', to('changes', 'edit', t('record.changes')), to('rules', 'shield', t('record.rules')), to('report', 'record', t('report')), button)),
 	bad && warn(said('span', bad)), result);
 }
 
@@ -120,18 +120,6 @@ async function verify(c, button, result) {
 	replace(result, h('p.small.dim', t('verify.busy')));
 	try {
 		replace(result, verdict(await get('v1/verify', log(c))));
-	} catch (err) {
-		replace(result, failure(err));
-	}
-	button.disabled = false;
-}
-
-// report saves a report of the last thirty days, which verifies itself.
-async function report(c, button, result) {
-	button.disabled = true;
-	try {
-		const res = await send('GET', 'v1/report', {query: {...log(c), since: since(30)}, headers: {Accept: 'text/html'}});
-		save(await res.blob(), 'report.html');
 	} catch (err) {
 		replace(result, failure(err));
 	}

@@ -75,7 +75,8 @@ export function run(main, route, frame) {
 			const p = r.result && r.result.permissions;
 			replace(head, h('div.card', h('p.meta', stateOf(r), place(r), said('span', r.provider), h('time', {datetime: r.at}, clock(r.at))),
 				h('dl.facts', [r.duration_ms > 0 && [t('fact.duration'), lasted(r.duration_ms)], [t('fact.dir'), said('span', r.dir || '', {dir: 'ltr'})], p && [t('numbers.questions'), t('fact.asked', p)], [t('fact.run'), h('span.mono', r.run_id)]].filter(Boolean).map(([k, v]) => [h('dt', k), h('dd', v)])),
-				h('p.row', h('a.button', {href: sessionLink(r)}, icon('sessions'), t('session.open')))));
+				h('p.row', h('a.button', {href: sessionLink(r)}, icon('sessions'), t('session.open')),
+					h('a.button', {href: '#/changes?' + new URLSearchParams({project: r.project, context: r.context, run: r.run_id})}, icon('edit'), t('record.changes')))));
 			await steps();
 		} catch (err) {
 			replace(head, failure(err));
