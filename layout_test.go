@@ -65,7 +65,7 @@ var only = map[string][]string{
 		"cmd/perlica/service", "provider/model", "service/team/hub", "service/team/hub/hubtest"},
 	"net/http": {"cmd/bench", "service/web/push", "service/web/push/pushtest", "service/web",
 		"service/notify", "cmd/perlica/web", "service/web/device", "service/web/device/devicetest", "eventlog/witness",
-		"service/channel",
+		"service/channel", "service/matrix", "service/matrix/matrixtest", "service/ntfy", "service/ntfy/ntfytest",
 		"service/telegram", "service/telegram/telegramtest", "service/webhook", "provider/model",
 		"provider/proxy"},
 	"plugin":                         {},

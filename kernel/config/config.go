@@ -124,6 +124,8 @@ type Service struct {
 	Telegram Telegram
 	Webhook  Webhook
 	IMessage IMessage
+	Matrix   Matrix
+	Ntfy     Ntfy
 	// Language is the language for contacts that have chosen none.
 	Language string
 	// Ack is the text that acknowledges a message. "" means no acknowledgement.
@@ -166,6 +168,19 @@ type Webhook struct {
 type IMessage struct {
 	Command string
 	SMS     bool
+}
+
+// Matrix is the configuration of the channel "matrix". "" means the channel's default.
+type Matrix struct {
+	Server string
+	Token  Secret
+	Allow  []string
+}
+
+// Ntfy is the configuration of the channel "ntfy". "" means the channel's default.
+type Ntfy struct {
+	Server       string
+	Topic, Token Secret
 }
 
 // Provider is the configuration of one agent.

@@ -246,6 +246,17 @@ dedupes = true
 [service.imessage]
 command = "my-imsg"
 sms = true
+[service.matrix]
+server = "https://matrix.example.org"
+token_file = "~/matrix"
+token_env = "MATRIX"
+allow = ["@ann:example.org"]
+[service.ntfy]
+server = "https://ntfy.example.org"
+topic_file = "~/topic"
+topic_env = "TOPIC"
+token_file = "~/ntfy"
+token_env = "NTFY"
 [web]
 listen = "127.0.0.1:2"
 public_url = "https://example.org/perlica"
@@ -283,6 +294,8 @@ secret_env = "SMTP"
 				AllowRemote: true, Format: "plain", TextLimit: 2000, Buttons: true, Dedupes: true,
 			},
 			IMessage: IMessage{"my-imsg", true},
+			Matrix:   Matrix{"https://matrix.example.org", Secret{"MATRIX", "~/matrix"}, []string{"@ann:example.org"}},
+			Ntfy:     Ntfy{"https://ntfy.example.org", Secret{"TOPIC", "~/topic"}, Secret{"NTFY", "~/ntfy"}},
 			Language: "zh", Ack: "", Agents: 2, Idle: time.Second, MaxAge: 2 * time.Second, Grace: 3 * time.Second,
 		},
 		Providers: map[string]Provider{

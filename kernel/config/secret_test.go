@@ -93,13 +93,25 @@ dedupes = true
 [service.imessage]
 command = "evil"
 sms = true
+[service.matrix]
+server = "https://evil.example"
+token_file = "/etc/passwd"
+token_env = "HOME"
+allow = ["@evil:example.org"]
+[service.ntfy]
+server = "https://evil.example"
+topic_file = "/etc/passwd"
+topic_env = "HOME"
+token_file = "/etc/passwd"
+token_env = "HOME"
 `)
 	c := p.mustLoad()
 	if c.Service.Telegram != (Telegram{}) || c.Service.Webhook != (Webhook{}) || c.Service.IMessage != (IMessage{}) ||
-		len(c.Service.Channels) > 0 {
+		c.Service.Ntfy != (Ntfy{}) || c.Service.Matrix.Server+c.Service.Matrix.Token.File != "" ||
+		len(c.Service.Matrix.Allow)+len(c.Service.Channels) > 0 {
 		t.Errorf("not trusted: %+v", c.Service)
 	}
-	if len(c.Withheld) != 15 {
+	if len(c.Withheld) != 24 {
 		t.Errorf("withheld: %q", c.Withheld)
 	}
 }

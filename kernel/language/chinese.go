@@ -16,6 +16,7 @@ var chinese = sync.OnceValue(func() *Sentences {
 		Paired:     "配对成功。现在可以给智能体发消息；`/help` 列出这里能用的命令。",
 		WrongCode:  "配对码不对。它是六位数字，五分钟内有效。",
 		AdminAlone: "这个配对码给予全部权限，而这个聊天还有别人能看到：请在私聊里发给我。",
+		Encrypted:  "我读不了加密的房间：请新建一个不加密的房间，再邀请我。",
 
 		Ack:         "已收到🫡",
 		ReactionAck: "🫡",

@@ -16,6 +16,7 @@ var english = sync.OnceValue(func() *Sentences {
 		Paired:     "You are paired. Write to the agent; `/help` says what else can be said here.",
 		WrongCode:  "That is not the code. It has six digits, and counts for five minutes.",
 		AdminAlone: "This code gives the right to everything, and others read this chat: send it to me in a private one.",
+		Encrypted:  "I cannot read encrypted rooms: make a room without encryption and invite me there.",
 
 		Ack:         "Received 🫡",
 		ReactionAck: "🫡",

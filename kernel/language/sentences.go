@@ -27,6 +27,8 @@ type Sentences struct {
 	Paired     string
 	WrongCode  string
 	AdminAlone string
+	// Encrypted declines an invitation to an encrypted room.
+	Encrypted string
 
 	// Sentences about the result of a message.
 	Ack, ReactionAck string // ReactionAck is an emoji

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/service/channel"
+	"github.com/perlica/perlica/service/ntfy"
 	"github.com/perlica/perlica/service/webhook"
 )
 
@@ -83,7 +84,7 @@ func (h *httpTarget) post(ctx context.Context, body any, n note) (reply string, 
 		req.Header.Set(webhook.TimestampHeader, stamp)
 		req.Header.Set(webhook.SignatureHeader, webhook.Sign(webhook.Secret(h.secret), stamp, data))
 		req.Header.Set(webhook.KeyHeader, n.Key)
-	case ntfyMessage:
+	case ntfy.Message:
 		if h.secret != "" {
 			req.Header.Set("Authorization", "Bearer "+h.secret)
 		}
@@ -101,26 +102,16 @@ func (h *httpTarget) post(ctx context.Context, body any, n note) (reply string, 
 		channel.Judge(resp, text, rateLimitPause)
 }
 
-// ntfyMessage is a message as JSON for ntfy. In a JSON message, no text of a note can become a header.
-type ntfyMessage struct {
-	Topic    string   `json:"topic"`
-	Title    string   `json:"title"`
-	Message  string   `json:"message"`
-	Tags     []string `json:"tags"`
-	Priority int      `json:"priority"`
-	Click    string   `json:"click,omitempty"`
-}
-
 // ntfyTags has the emoji of ntfy for each kind.
 var ntfyTags = map[string]string{question: "question", finished: "white_check_mark", failed: "x", unknown: "warning",
 	budget: "moneybag", schedule: "alarm_clock", test: "bell"}
 
-func ntfyBody(topic string, n note) ntfyMessage {
-	priority := 3 // the default of ntfy
+func ntfyBody(topic string, n note) ntfy.Message {
+	priority := ntfy.Usual
 	if n.isUrgent() {
-		priority = 4
+		priority = ntfy.Urgent
 	}
-	return ntfyMessage{Topic: topic, Title: n.Title, Message: n.body(), Tags: []string{ntfyTags[n.Kind]},
+	return ntfy.Message{Topic: topic, Title: n.Title, Message: n.body(), Tags: []string{ntfyTags[n.Kind]},
 		Priority: priority, Click: n.URL}
 }
 

@@ -94,7 +94,7 @@ or answer on. The contact keeps its session.
 const linkTime = 10 * time.Second
 
 // linkers lists the channels with an address that sends a pairing code to the bridge. Opening them does not listen.
-var linkers = []string{"telegram"}
+var linkers = []string{"ntfy", "telegram"}
 
 // showLinks shows the address of each served channel that has one. On a terminal it adds a QR code.
 func (a *app) showLinks(ctx context.Context, p *project.Project, code string) error {

@@ -8,11 +8,14 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/kernel/config"
+	"github.com/perlica/perlica/kernel/language"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/service"
 	"github.com/perlica/perlica/service/channel"
 	"github.com/perlica/perlica/service/imessage"
 	"github.com/perlica/perlica/service/local"
+	"github.com/perlica/perlica/service/matrix"
+	"github.com/perlica/perlica/service/ntfy"
 	"github.com/perlica/perlica/service/telegram"
 	"github.com/perlica/perlica/service/webhook"
 )
@@ -32,6 +35,8 @@ var channels = map[string]prepareChannel{
 	"telegram": prepareTelegram,
 	"webhook":  prepareWebhook,
 	"imessage": prepareIMessage,
+	"matrix":   prepareMatrix,
+	"ntfy":     prepareNtfy,
 }
 
 func prepareLocal(_ *app, p *project.Project, _ func(string) bool) (openChannel, error) {
@@ -99,6 +104,52 @@ func prepareIMessage(a *app, p *project.Project, _ func(string) bool) (openChann
 		return nil, frame.WithHint(err, "'brew install steipete/tap/imsg', or name it in service.imessage.command")
 	case err != nil:
 		return nil, err
+	}
+	return func() (channel.Channel, error) { return c, nil }, nil
+}
+
+func prepareMatrix(a *app, p *project.Project, paired func(string) bool) (openChannel, error) {
+	s := p.Config.Service.Matrix
+	if s.Server == "" {
+		return nil, frame.WithHint(errors.New("the address of the homeserver is missing"),
+			"set service.matrix.server in %s", agents.CommandLine([]string{p.Dirs.ConfigFile()}))
+	}
+	token, err := a.readSecret(p, "the access token", s.Token, "matrix.token",
+		"log in as the bot's account, see docs/channel-matrix.md. Run (umask 077; mkdir -p %s && cat > %s), paste the "+
+			"token, press Enter and Ctrl-D")
+	if err != nil {
+		return nil, err
+	}
+	opt := matrix.Options{Server: s.Server, Token: matrix.Token(token), Allow: s.Allow, Paired: paired,
+		Refusal: language.Language(p.Config.Service.Language).Sentences().Encrypted}
+	if paired != nil {
+		opt.Files = filesOf(p, "matrix")
+	}
+	c, err := matrix.New(opt)
+	if err != nil {
+		return nil, frame.WithHint(err, "see docs/channel-matrix.md")
+	}
+	return func() (channel.Channel, error) { return c, nil }, nil
+}
+
+func prepareNtfy(a *app, p *project.Project, _ func(string) bool) (openChannel, error) {
+	s := p.Config.Service.Ntfy
+	topic, err := a.readSecret(p, "the topic", s.Topic, "ntfy.topic",
+		"make a name: (umask 077; mkdir -p %s && openssl rand -hex 16 > %s)")
+	if err != nil {
+		return nil, err
+	}
+	token := ""
+	if s.Token != (config.Secret{}) {
+		if token, err = a.readSecret(p, "the access token", s.Token, "ntfy.token",
+			"make one with 'ntfy token add'; folder %s, file %s"); err != nil {
+			return nil, err
+		}
+	}
+	c, err := ntfy.New(ntfy.Options{Server: s.Server, Topic: ntfy.Topic(topic), Token: ntfy.Token(token),
+		Key: p.Dirs.ViewKey()})
+	if err != nil {
+		return nil, frame.WithHint(err, "see docs/channel-ntfy.md")
 	}
 	return func() (channel.Channel, error) { return c, nil }, nil
 }
