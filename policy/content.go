@@ -1,7 +1,9 @@
 package policy
 
 import (
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/perlica/perlica/policy/shell"
@@ -9,14 +11,13 @@ import (
 
 // Shows reports whether approved requests show the content of a reported call. Some agents ask with a part of a file
 // and report the same change with lines around it, or the reverse. An approval without a content covers any
-// content. A patch in the input of the reported call must equal an approved patch. It is not compared if
-// no patch was approved. A content that takes too long to compare is not shown.
+// content. A patch in the input of the reported call must equal an approved patch. If no patch was approved, the
+// approved diffs must show each of its hunks. A content that takes too long to compare is not shown.
 func Shows(approved []Reading, made Reading, at shell.Place) bool {
 	c := comparison{reader: reader{place: at}, left: maxWork, ids: map[string]int{}}
-	var shown []Diff
 	var patches []string
 	for _, r := range approved {
-		shown = append(shown, r.Diffs...)
+		shown := slices.Clone(r.Diffs)
 		for _, b := range r.Bodies {
 			if b.patch {
 				patches = append(patches, b.New)
@@ -25,20 +26,48 @@ func Shows(approved []Reading, made Reading, at shell.Place) bool {
 				shown = append(shown, b)
 			}
 		}
+		for _, d := range shown {
+			a := c.split(d)
+			if a != nil {
+				a.most = r.Request.places()
+			}
+			c.approved = append(c.approved, a)
+		}
 	}
-	if len(shown)+len(patches) == 0 {
+	if len(c.approved)+len(patches) == 0 {
 		return true
-	}
-	for _, d := range shown {
-		c.approved = append(c.approved, c.split(d))
 	}
 	differs := func(d Diff) bool { return d.Old != d.New && !c.show(d) }
 	return !slices.ContainsFunc(made.Diffs, differs) && !slices.ContainsFunc(made.Bodies, func(b Diff) bool {
 		if b.patch {
-			return len(patches) > 0 && !slices.Contains(patches, b.New)
+			if len(patches) > 0 {
+				return !slices.Contains(patches, b.New)
+			}
+			if len(shell.PatchFiles(b.New).Paths) > 1 {
+				b.Path = "" // a hunk may belong to any of the files
+			}
+			return slices.ContainsFunc(b.hunks(), differs)
 		}
 		return differs(b)
 	})
+}
+
+// places returns the maximum number of places at which an edit tool replaces the old text of the request.
+func (r Request) places() int {
+	most := 1
+	for _, f := range r.Fields {
+		switch name := plainName(f.Name[strings.LastIndexByte(f.Name, '.')+1:]); name {
+		case "replaceall", "allowmultiple":
+			if f.Value == "true" {
+				return math.MaxInt
+			}
+		case "expectedreplacements":
+			if n, err := strconv.Atoi(f.Value); err == nil {
+				most = max(most, n)
+			}
+		}
+	}
+	return most
 }
 
 // maxWork bounds the number of bytes that one comparison of contents reads and makes.
@@ -58,6 +87,7 @@ type splitDiff struct {
 	Diff
 	before, old, new, after []int
 	heads, tails            matches
+	most                    int // maximum number of places at which an approved diff replaces its old text
 }
 
 // spend reports whether the comparison may read or make n more bytes.
@@ -128,7 +158,7 @@ func (c *comparison) show(d Diff) bool {
 			return true
 		}
 		if a.Old != "" {
-			one, all = c.replace(one, a.Diff, 1), c.replace(all, a.Diff, len(all))
+			one, all = c.replace(one, a.Diff, 1), c.replace(all, a.Diff, a.most)
 		}
 	}
 	return c.left >= 0 && made.Old != "" && (end(one) == end(made.New) || end(all) == end(made.New))
@@ -277,7 +307,15 @@ func (d Diff) hunks() (list []Diff) {
 		from.Reset()
 		to.Reset()
 	}
-	for line := range strings.Lines(d.New) {
+	lines := slices.Collect(strings.Lines(d.New))
+	for i := 0; i < len(lines); i++ {
+		line := lines[i]
+		if i+2 < len(lines) && strings.HasPrefix(line, "--- ") && strings.HasPrefix(lines[i+1], "+++ ") &&
+			strings.HasPrefix(lines[i+2], "@@ ") { // the names of a file
+			finish()
+			i++
+			continue
+		}
 		switch line[0] {
 		case '\\': // "\ No newline at end of file"
 		case '-':

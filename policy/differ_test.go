@@ -76,7 +76,6 @@ func TestDiffersInContent(t *testing.T) {
 		{"other ends of lines", []Diff{{Old: "a\n", New: "b\nc\n"}}, Diff{Old: "a", New: "b\r\nc"}, true},
 		{"lines around it", []Diff{{Old: "two", New: "2"}}, Diff{Old: "one\ntwo\nthree", New: "one\n2\nthree"}, true},
 		{"the rest of a line", []Diff{{Old: "b(", New: "c("}}, Diff{Old: "x\na = b()\n", New: "x\na = c()\n"}, true},
-		{"each place", []Diff{{Old: "x", New: "y"}}, Diff{Old: "x\nz\nx\n", New: "y\nz\ny\n"}, true},
 		{"two diffs as one", []Diff{{Old: "one", New: "1"}, {Old: "ten", New: "10"}},
 			Diff{Old: file, New: "1\ntwo\nthree\nfour\nfive\nsix\nseven\neight\nnine\n10\n"}, true},
 		{"the first hunk", []Diff{{Old: file, New: changed}}, Diff{Old: "zero\none\ntwo", New: "zero\nONE\ntwo"}, true},
@@ -89,6 +88,7 @@ func TestDiffersInContent(t *testing.T) {
 			Diff{Old: "e\nf\n}\ng", New: "e\nf\n}\nh\n}\ng"}, true},
 		{"no content was shown", nil, Diff{New: "anything"}, true},
 
+		{"each place", []Diff{{Old: "x", New: "y"}}, Diff{Old: "x\nz\nx\n", New: "y\nz\ny\n"}, false},
 		{"another text", []Diff{{New: "harmless\n"}}, Diff{New: "evil\n"}, false},
 		{"another text for an edit", []Diff{{Old: "old", New: "harmless"}}, Diff{Old: "old", New: "evil"}, false},
 		{"one more line", []Diff{{New: "harmless\n"}}, Diff{New: "harmless\nevil\n"}, false},
@@ -143,6 +143,10 @@ func TestPatchesInContent(t *testing.T) {
 		}
 		return ToolCall{Kind: "edit", RawInput: raw}
 	}
+	edit := func(rest string) ToolCall {
+		return ToolCall{Kind: "edit", RawInput: json.RawMessage(
+			`{"file_path": "/w/proj/a", "old_string": "x", "new_string": "y"` + rest + `}`)}
+	}
 	made := func(old, text string) ToolCall {
 		return ToolCall{Kind: "edit", Diffs: []Diff{{Path: "/w/proj/a", Old: old, New: text}}}
 	}
@@ -157,6 +161,18 @@ func TestPatchesInContent(t *testing.T) {
 		{"both hunks", input("patch", patch), made("one\ntwo\nthree\nnine\nten\n", "one\n2\nthree\n9\nten\n"), true},
 		{"another content", input("patch", patch), made("one\ntwo\nthree\n", "one\nevil\nthree\n"), false},
 		{"an emptied file", input("patch", patch), made("one\ntwo\nthree\n", ""), false},
+		{"a patch of an approved diff", made("one\ntwo\nthree\nnine\nten\n", "one\n2\nthree\n9\nten\n"),
+			input("patch", patch), true},
+		{"a unified patch of an approved diff", made("one\ntwo\nthree\n", "one\n2\nthree\n"), input("patch",
+			"diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n"), true},
+		{"another patch than the approved diff", made("one\ntwo\nthree\nnine\nten\n", "one\n2\nthree\n9\nten\n"),
+			input("patch", strings.ReplaceAll(patch, "+9", "+evil")), false},
+		{"one place", edit(""), made("x\nz\nx\n", "y\nz\nx\n"), true},
+		{"each place without a word about it", edit(""), made("x\nz\nx\n", "y\nz\ny\n"), false},
+		{"each place", edit(`, "replace_all": true`), made("x\nz\nx\n", "y\nz\ny\n"), true},
+		{"not each place", edit(`, "replaceAll": false`), made("x\nz\nx\n", "y\nz\ny\n"), false},
+		{"two places", edit(`, "expected_replacements": 2`), made("x\nz\nx\n", "y\nz\ny\n"), true},
+		{"three places of two", edit(`, "expected_replacements": 2`), made("x\nx\nx\n", "y\ny\ny\n"), false},
 		{"a text with a line of a patch", input("content", "harmless"),
 			input("content", "evil\ndiff --git a/a b/a\n"), false},
 		{"a text that begins as a hunk", input("content", "hello\n"), input("content", "@@ evil\n"), false},
