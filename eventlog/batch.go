@@ -230,14 +230,11 @@ func (w *batchWriter) checkUnless(ctx context.Context, q event.Query) error {
 	if err := w.flushFrames(ctx); err != nil {
 		return err
 	}
-	var n int
-	if err := w.conn.GetContext(ctx, &n, `SELECT count(*) FROM events `+condition, args...); err != nil {
-		return err
+	empty, err := w.isEmpty(ctx, `SELECT 1 FROM events `+condition+` LIMIT 1`, args...)
+	if err == nil && !empty {
+		err = errUnless
 	}
-	if n > 0 {
-		return errUnless
-	}
-	return nil
+	return err
 }
 
 func (w *batchWriter) failpoint(point string) error {

@@ -3,6 +3,8 @@ package eventlog
 import (
 	"context"
 	"database/sql/driver"
+	"errors"
+	"io"
 
 	"modernc.org/sqlite"
 
@@ -100,24 +102,57 @@ func (w *batchWriter) execStatement(ctx context.Context, text string, args ...an
 		w.named = append(w.named, driver.NamedValue{Ordinal: i + 1, Value: a})
 	}
 	return w.conn.Raw(func(conn any) error {
-		stmt, ok := w.stmts[text]
-		if !ok {
-			s, err := conn.(driver.ConnPrepareContext).PrepareContext(ctx, text)
-			if err != nil {
-				return err
-			}
-			stmt = s.(statement)
-			w.stmts[text] = stmt
+		stmt, err := w.prepare(ctx, conn, text)
+		if err == nil {
+			_, err = stmt.ExecContext(ctx, w.named)
 		}
-		_, err := stmt.ExecContext(ctx, w.named)
 		return err
 	})
+}
+
+// prepare returns the prepared statement with this text. The first call prepares it.
+func (w *batchWriter) prepare(ctx context.Context, conn any, text string) (statement, error) {
+	if stmt, ok := w.stmts[text]; ok {
+		return stmt, nil
+	}
+	s, err := conn.(driver.ConnPrepareContext).PrepareContext(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	stmt := s.(statement)
+	w.stmts[text] = stmt
+	return stmt, nil
+}
+
+// isEmpty reports whether a query returns no row. Its arguments are like those of execStatement.
+func (w *batchWriter) isEmpty(ctx context.Context, text string, args ...any) (empty bool, err error) {
+	w.named = w.named[:0]
+	for i, a := range args {
+		w.named = append(w.named, driver.NamedValue{Ordinal: i + 1, Value: a})
+	}
+	err = w.conn.Raw(func(conn any) error {
+		stmt, err := w.prepare(ctx, conn, text)
+		if err != nil {
+			return err
+		}
+		rows, err := stmt.QueryContext(ctx, w.named)
+		if err != nil {
+			return err
+		}
+		err = rows.Next(make([]driver.Value, len(rows.Columns())))
+		if empty = errors.Is(err, io.EOF); empty {
+			err = nil
+		}
+		return errors.Join(err, rows.Close())
+	})
+	return empty, err
 }
 
 // A statement is a prepared statement of the driver.
 type statement interface {
 	driver.Stmt
 	driver.StmtExecContext
+	driver.StmtQueryContext
 }
 
 // dataVersion returns a number that changes with every transaction of this or another connection. The number is never

@@ -2,7 +2,10 @@ package eventlog
 
 import (
 	"errors"
+	"maps"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/perlica/perlica/eventlog/event"
@@ -55,5 +58,11 @@ func TestAppendUnless(t *testing.T) {
 	}
 	if _, err := one.AppendUnless(t.Context(), event.Query{}, fact(event.PolicyDecided, event.Refs{})); err != nil {
 		t.Errorf("no condition: %v", err)
+	}
+	queries := slices.DeleteFunc(slices.Collect(maps.Keys(one.batch.stmts)), func(text string) bool {
+		return !strings.HasPrefix(text, "SELECT")
+	})
+	if len(queries) != 1 {
+		t.Errorf("the condition was not prepared once: %q", queries)
 	}
 }
