@@ -194,7 +194,7 @@ type ContextPaths struct {
 
 // Views returns the files that are derived from the log. If one is deleted, Perlica builds it again.
 func (p ContextPaths) Views() []string {
-	return []string{p.Sessions, p.Approvals, filepath.Join(p.Dir, "search.db"), filepath.Join(p.Dir, "changes.db")}
+	return []string{p.Sessions, p.Approvals, p.Search, p.Changes}
 }
 
 // Context returns the paths of a context. If the name is not one path element, the error is a *ContextNameError.
