@@ -260,3 +260,26 @@ func TestVerifiableWithoutScript(t *testing.T) {
 		t.Error("something is green")
 	}
 }
+
+// TestVerifiableScales checks that the script looks at each event a few times only. One run has all events, and the
+// payload of each is pruned.
+func TestVerifiableScales(t *testing.T) {
+	r, _ := newReader(t).open(newSignedLog(t, auditEvents()...).report(t, event.Query{}), "")
+	const n = 2000
+	looks := js[int](r, fmt.Sprintf(`(() => {
+		let looks = 0;
+		const iterator = Array.prototype[Symbol.iterator], events = [];
+		for (let i = 1; i <= %d; i++) {
+			const e = {seq: i, ts: "1700000000000000000", why: "pruned", p: null, len: 1, sha: new Uint8Array(32), class: "fact",
+				actor: "agent", session: "s", conversation: "", run: "r", question: "", input: ""};
+			events.push(Object.defineProperty(e, "type", {get() { looks++; return "llm.responded"; }}));
+		}
+		Array.prototype[Symbol.iterator] = function() { looks += this.length; return iterator.call(this); };
+		render({events, size: events.length, root: ""}, "log", "");
+		Array.prototype[Symbol.iterator] = iterator;
+		return looks;
+	})()`, n))
+	if looks > 200*n {
+		t.Errorf("%d looks at %d events", looks, n)
+	}
+}

@@ -92,10 +92,11 @@ const member = (v, name) => dict(v) ? scalar(own(v, name)) : "";
 const values = (p, path) => path.split(".").reduce((found, name) => found.filter(dict).flatMap(v => own(v, name)), [p]);
 const add = (map, name, n) => map.set(name, (map.get(name) ?? 0) + n);
 
-// prunedBy returns the number of an event in the file that records the removal of a payload, or 0.
-function prunedBy(e, events) {
+// prunedBy returns the number of an event that records the removal of a payload, or 0. The removals are the events with
+// the type log.pruned in the file.
+function prunedBy(e, removals) {
   if (e.why !== "pruned" || words.kept.includes(e.type)) return 0;
-  return events.find(r => r.type === "log.pruned" && r.class === "fact" && dict(r.p) && r.seq > e.seq &&
+  return removals.find(r => r.class === "fact" && dict(r.p) && r.seq > e.seq &&
     typeof own(r.p, "until") === "number" && r.p.until >= e.seq &&
     ["session", "run", "class"].every(name => [null, "", e[name]].includes(own(r.p, name))))?.seq ?? 0;
 }
@@ -106,7 +107,8 @@ function render({events, size, root}, origin, key) {
     new Date(Number(e.ts.slice(0, -9)) * 1000).toISOString().slice(0, 19).replace("T", " ") + " UTC";
   const pairs = list => "<dl>\n" + list.map(([a, b]) => `<dt>${esc(a)}</dt><dd>${esc(b)}</dd>\n`).join("") + "</dl>\n";
   const section = (name, body) => "<section>\n" + tag("h2", text[name]) + body + "</section>\n";
-  for (const e of events) e.by = prunedBy(e, events);
+  const removals = events.filter(e => e.type === "log.pruned");
+  for (const e of events) e.by = prunedBy(e, removals);
   const gone = e => fill(e.by ? "gonePruned" : "gone", e.by || text["why." + e.why], e.len, hex(e.sha));
   const lines = e => types[e.type].slice(1).flatMap(([label, path, parts, joiner]) => values(e.p, path).map(v => [label, parts ?
     parts.map(([name, before]) => (t => t && before + t)(member(v, name))).filter(Boolean).join(joiner) : scalar(v)]))
@@ -128,12 +130,14 @@ function render({events, size, root}, origin, key) {
   for (const e of events) {
     const made = calls.get(e.input) ?? [];
     if (e.type === "llm.requested") {
-      calls.set(e.input, [...made, 0]);
+      made.push(0);
+      calls.set(e.input, made);
       open.add(e.run);
     } else if (e.type === "llm.single_call.enforced") {
       open.delete(e.run);
       const v = values(e.p, "calls")[0];
-      calls.set(e.input, [...made.slice(0, -1), typeof v === "number" && v >= 0 && v < 1e9 ? Math.floor(v) : 1]);
+      made.splice(-1, 1, typeof v === "number" && v >= 0 && v < 1e9 ? Math.floor(v) : 1);
+      calls.set(e.input, made);
     } else if (e.type === "llm.responded") {
       for (const v of values(e.p, "cost")) {
         const unit = member(v, "currency"), amount = dict(v) ? own(v, "amount") : null;
@@ -182,7 +186,8 @@ function render({events, size, root}, origin, key) {
     for (const kind of ["question", "input"]) if (run && e[kind]) by.set(kind + " " + e[kind], run);
     if (!Object.hasOwn(types, e.type)) continue;
     if (!run) other.push(e);
-    else runs.set(run, [...(runs.get(run) ?? []), e]);
+    else if (runs.has(run)) runs.get(run).push(e);
+    else runs.set(run, [e]);
   }
   body = "";
   for (const [i, [run, list]] of [...runs].entries()) {
