@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -295,5 +296,13 @@ func TestUserDirs(t *testing.T) {
 	}
 	if _, err := UserDirs(func(string) string { return "relative" }); err == nil {
 		t.Error("a relative PERLICA_HOME is accepted")
+	}
+}
+
+// TestViews checks that the views are the files that the paths name, even if these are not in the folder of the context.
+func TestViews(t *testing.T) {
+	p := ContextPaths{Dir: "/dir", Sessions: "/a/1", Approvals: "/a/2", Search: "/b/3", Changes: "/b/4"}
+	if got, want := p.Views(), []string{"/a/1", "/a/2", "/b/3", "/b/4"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
