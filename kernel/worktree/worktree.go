@@ -21,6 +21,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"sort"
 	"strings"
 	"syscall"
 	"time"
@@ -99,11 +100,13 @@ func Observe(ctx context.Context, dir string) (*Tree, error) {
 	if err := o.readFiles(entries, written); err != nil {
 		return nil, err
 	}
-	slices.SortFunc(o.tree.Dirty, byPath)
+	sortByPath(o.tree.Dirty)
 	return o.tree, nil
 }
 
-func byPath(a, b fact.TreeFile) int { return strings.Compare(a.Path, b.Path) }
+func sortByPath(files []fact.TreeFile) {
+	sort.Slice(files, func(i, j int) bool { return files[i].Path < files[j].Path })
+}
 
 // Since returns the files with another content or mode than in an earlier state of the same work tree, ordered by path.
 // The mode of a removed file is empty. The result "more" means that files may be missing. A file in a folder that only
@@ -135,7 +138,7 @@ func (t *Tree) Since(before *Tree) (changed []fact.TreeFile, more bool) {
 		}
 		changed = append(changed, fact.TreeFile{Path: name})
 	}
-	slices.SortFunc(changed, byPath)
+	sortByPath(changed)
 	return changed[:min(len(changed), maxDirty)], more || len(changed) > maxDirty
 }
 
