@@ -83,9 +83,10 @@ type flowShown struct {
 		Step, State string
 		Run         string `json:"run_id"`
 		Items       []struct {
-			Item  int
-			State string
-			Run   string `json:"run_id"`
+			Item   int
+			State  string
+			Run    string `json:"run_id"`
+			Worker string
 		}
 	}
 }

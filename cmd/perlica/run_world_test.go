@@ -31,6 +31,12 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	t.Parallel()
+	return otherWorld(t)
+}
+
+// otherWorld makes a further world, such as that of another user.
+func otherWorld(t *testing.T) *world {
+	t.Helper()
 	dir := t.TempDir()
 	w := &world{t: t, home: filepath.Join(dir, "home"), project: filepath.Join(dir, "project")}
 	for _, d := range []string{w.home, w.project, filepath.Dir(w.offered())} {

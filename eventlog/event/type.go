@@ -471,12 +471,11 @@ var known = table{
 	{Type: TeamStopped, Class: Fact, Synced: true, Payload: "fact.TeamStopped",
 		About: "the person who withdrew or stopped an input of the team at this machine"},
 	{Type: FlowStarted, Class: Fact, Synced: true, Kept: true, Payload: "fact.FlowStarted",
-		About: "a flow run began: the text of its file and its inputs, and the mode that the person chose; `run_id` is " +
-			"the flow run, and `interaction_id` is " +
-			"`flow`"},
+		About: "a flow run began: the text of its file and its inputs, the mode that the person chose, and the team " +
+			"that answers the calls; `run_id` is the flow run, and `interaction_id` is `flow`"},
 	{Type: FlowStepDecided, Class: Fact, Kept: true, Payload: "fact.FlowDecided",
 		About: "a step of a flow is done, failed or skipped, or its items are known, or a person wants a new input for " +
-			"it; `interaction_id` is the id of the step's input"},
+			"it, or its input goes to a team, which may not know the outcome; `interaction_id` is the id of the step's input"},
 	{Type: FlowFinished, Class: Fact, Synced: true, Kept: true, Payload: "fact.FlowFinished",
 		About: "all steps of a flow run are decided, or a person cancelled it; `interaction_id` is `flow`"},
 	{Type: RunResolved, Class: Fact, Kept: true, Views: Search, Payload: "fact.Resolved",

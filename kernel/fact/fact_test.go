@@ -55,8 +55,8 @@ func TestNamesStay(t *testing.T) {
 			LeadsTo: map[string]string{"/p": "/q"}, Tier: "refused", Effect: "deny", By: "tier", Why: "w"},
 			`{"request":"7","title":"t","commands":["ls"],"dir":"/d","paths":["/p"],"leads_to":{"/p":"/q"},` +
 				`"tier":"refused","effect":"deny","by":"tier","why":"w"}`},
-		{FlowStarted{"n", "d", "f", map[string]string{"i": "v"}, "me", "deny"},
-			`{"name":"n","digest":"d","file":"f","inputs":{"i":"v"},"by":"me","permissions":"deny"}`},
+		{FlowStarted{"n", "d", "f", map[string]string{"i": "v"}, "me", "deny", "t", true},
+			`{"name":"n","digest":"d","file":"f","inputs":{"i":"v"},"by":"me","permissions":"deny","team":"t","limited":true}`},
 		{FlowDecided{Step: "s", Decision: FlowDone}, `{"step":"s","decision":"done"}`},
 		{FlowFinished{Outcome: "done"}, `{"outcome":"done"}`},
 		{ReplySent{"7", "selected", "o", "k", "b", "e"},

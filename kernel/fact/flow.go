@@ -13,6 +13,10 @@ type FlowStarted struct {
 	By     string            `json:"by"`
 	// Permissions is the mode that the person chose for the flow run. It is empty if the person chose none.
 	Permissions string `json:"permissions,omitempty"`
+	// Team is the id of the team that answers the calls. It is empty if this machine answers them.
+	Team string `json:"team,omitempty"`
+	// Limited means that a process of an agent began the flow run.
+	Limited bool `json:"limited,omitempty"`
 }
 
 // These are the decisions about a step in FlowDecided.
@@ -22,6 +26,10 @@ const (
 	FlowFailed   = "failed"
 	FlowSkipped  = "skipped"
 	FlowRetry    = "retry" // a person has asked to call the step or the item again
+	// FlowHanded is recorded before the input of a step or an item is handed over to a team.
+	FlowHanded = "handed_over"
+	// FlowUnknown means that the outcome of a team's call is unknown. A later decision about the same attempt replaces it.
+	FlowUnknown = "unknown"
 )
 
 // FlowDecided is the payload of flow.step.decided.
@@ -43,6 +51,11 @@ type FlowDecided struct {
 	Unanswered int    `json:"unanswered,omitempty"`
 	DurationMS int64  `json:"duration_ms,omitempty"`
 	Cost       *Cost  `json:"cost,omitempty"`
+	// Generation is the generation of the team's hub, for "handed_over".
+	Generation string `json:"generation,omitempty"`
+	// Worker is the machine of a team that answered the call, and Session is the session of the call on its log.
+	Worker  string          `json:"worker,omitempty"`
+	Session event.SessionID `json:"session,omitempty"`
 }
 
 // These are the outcomes of a flow run in FlowFinished.

@@ -26,6 +26,13 @@ type Call struct {
 	Text    string
 	Step    *Step
 	Session event.SessionID // the session to continue; empty means a new one
+
+	// These fields are for a Team. Worker has the session. Generation is the hub's generation in which the input was
+	// handed over. Ended is closed when another process has ended the flow run.
+	Worker, Generation string
+	Ended              <-chan struct{}
+
+	item, attempt int // of the Step
 }
 
 // A misfitError means that the call was made, and its answer does not fit the step's schema. The step failed.
@@ -44,9 +51,13 @@ type Driver struct {
 	By        string // the name of the person
 	// Permissions is the mode that the person chose, or empty. The start of a flow run records it.
 	Permissions string
+	// Limited means that an agent started this process. Such a process cannot continue the flow run of a person.
+	Limited bool
 	// Answer answers one input. It is called by several goroutines at the same time. An error other than a *misfitError
 	// means that nothing was sent; Run then begins no further step and returns the error.
 	Answer func(context.Context, Call) (record.Result, error)
+	// Team answers the inputs in place of Answer if it is not nil.
+	Team Team
 	// Show is called for each change of the phase of a step or of an item. It is also called with item -1 when Run begins
 	// to drive. It must not keep the state. Inner flows call it from their own goroutines, but never two at the same time.
 	Show func(s *State, step *StepState, item int)
@@ -63,10 +74,14 @@ type Driver struct {
 	showing *sync.Mutex
 }
 
-// These are errors of Run. ErrOtherFile and ErrOtherInputs mean that the id belongs to another flow run.
+// These are errors of Run. They mean that the id belongs to another flow run, or that other machines make its calls.
 var (
 	ErrOtherFile   = message.New("flow.other-file", "the flow run began with another file")
 	ErrOtherInputs = message.New("flow.other-inputs", "the flow run began with other inputs")
+	ErrOtherTeam   = message.New("flow.other-team", "the flow run began with another team")
+	ErrNeedsTeam   = message.New("flow.needs-team", "a team answers the calls of the flow run")
+	ErrNoTeam      = message.New("flow.no-team", "this machine answers the calls of the flow run, and not a team")
+	ErrPersons     = message.New("flow.persons", "a person began the flow run, and an agent cannot continue it")
 	errDriven      = message.New("flow.driven", "another process drives the flow run, and this one was stopped")
 	wrongID        = message.New("flow.wrong-id", "the id %q is not 1 to 128 letters, digits or characters of ._:@+-")
 )
@@ -100,8 +115,9 @@ func (d *Driver) Run(ctx context.Context, f *Flow, id string, inputs map[string]
 		return nil, err
 	}
 	r := &drive{Driver: d, state: s, elements: map[string][]any{}, busy: map[string]int{},
-		tickets: map[string]*interaction.Ticket{}, results: make(chan result), answered: make(chan string)}
-	r.values = values{ctx, &d.Log.Reader, s, &cache{texts: map[event.RunID]string{}}}
+		tickets: map[string]*interaction.Ticket{}, results: make(chan result), answered: make(chan string),
+		ended: make(chan struct{})}
+	r.values = values{ctx, &d.Log.Reader, s, &cache{texts: map[event.RunID]string{}}, d.Team}
 	d.show(s, nil, -1)
 	err = r.drive(ctx)
 	cause := context.Cause(ctx)
@@ -172,7 +188,8 @@ func (d *Driver) Begin(ctx context.Context, f *Flow, id string, inputs map[strin
 	}
 	run := RunID(id)
 	e := event.NewFact(event.FlowStarted, "user", event.Refs{Run: run, Interaction: event.Flows}, fact.FlowStarted{
-		Name: f.Name, Digest: f.Digest, File: f.Text, Inputs: all, By: d.By, Permissions: d.Permissions,
+		Name: f.Name, Digest: f.Digest, File: f.Text, Inputs: all, By: d.By, Permissions: d.Permissions, Team: d.teamID(),
+		Limited: d.Limited,
 	})
 	_, err = d.Log.AppendUnless(ctx, event.Query{Run: run, Types: []event.Type{event.FlowStarted}}, e)
 	var conflict *eventlog.ConflictError
@@ -186,11 +203,17 @@ func (d *Driver) Begin(ctx context.Context, f *Flow, id string, inputs map[strin
 	return s, err
 }
 
-// Recorded returns the recorded state of the flow run with this id. The file and the inputs must be those with which it
-// began. The inputs include the defaults.
+// Recorded returns the recorded state of the flow run with this id. The file, the inputs and the team must be those
+// with which it began. The inputs include the defaults.
 func (d *Driver) Recorded(ctx context.Context, f *Flow, id string, inputs map[string]string) (*State, error) {
 	s, err := read(ctx, &d.Log.Reader, id, f)
 	if err != nil {
+		return nil, err
+	}
+	if d.Limited && !s.Started.Limited {
+		return nil, ErrPersons
+	}
+	if err := d.checkTeam(s); err != nil {
 		return nil, err
 	}
 	if kept := d.kept(inputs); !maps.Equal(s.Started.Inputs, kept) {
@@ -224,7 +247,7 @@ func differing(a, b map[string]string) (names []string) {
 type result struct {
 	step string
 	item int
-	res  record.Result
+	res  TeamAnswer
 	err  error
 	// inner is the state of a flow inside of the flow.
 	inner *State
@@ -240,7 +263,8 @@ type drive struct {
 	running  int
 	tickets  map[string]*interaction.Ticket // the open questions, by step
 	results  chan result
-	answered chan string // the ids of steps whose question has ended
+	answered chan string   // the ids of steps whose question has ended
+	ended    chan struct{} // closed when another process has ended the flow run
 	stopped  bool
 	err      error // the first error; no step begins after it
 }
@@ -273,7 +297,7 @@ func (r *drive) drive(ctx context.Context) error {
 			r.takeAnswer(step)
 		case err := <-changed:
 			if err == nil {
-				err = r.state.update(ctx, &r.Log.Reader)
+				err = r.update(ctx)
 			}
 			if err != nil && ctx.Err() == nil {
 				r.fail(err)
@@ -283,6 +307,16 @@ func (r *drive) drive(ctx context.Context) error {
 		}
 	}
 	return r.finish(ctx)
+}
+
+// update applies the new events of the log. It tells the running calls if another process has ended the flow run.
+func (r *drive) update(ctx context.Context) error {
+	before := r.state.Finished
+	err := r.state.update(ctx, &r.Log.Reader)
+	if before == nil && r.state.Finished != nil {
+		close(r.ended)
+	}
+	return err
 }
 
 // halted reports whether no further step may begin.
@@ -444,7 +478,9 @@ func (r *drive) beginCall(ctx context.Context, wg *sync.WaitGroup, st *StepState
 	if item > 0 {
 		vars["item"], vars["index"] = r.elements[st.ID][item-1], float64(item-1)
 	}
-	c := Call{Input: r.state.InputID(st, item), Step: st.Step}
+	u := st.unit(item)
+	c := Call{Input: r.state.InputID(st, item), Step: st.Step, Generation: u.generation, Ended: r.ended,
+		item: item, attempt: u.Attempt}
 	var err error
 	inputs := map[string]string{}
 	for name, t := range st.inputs {
@@ -459,6 +495,7 @@ func (r *drive) beginCall(ctx context.Context, wg *sync.WaitGroup, st *StepState
 		}
 	}
 	if err == nil && st.Session != "" {
+		c.Worker = r.state.step(st.Session).Worker
 		c.Session, err = r.sessionOf(ctx, st)
 	}
 	if err != nil {
@@ -483,23 +520,27 @@ func (r *drive) beginCall(ctx context.Context, wg *sync.WaitGroup, st *StepState
 }
 
 // callInSlot answers an input when fewer than Most calls run.
-func (r *drive) callInSlot(ctx context.Context, c Call) (record.Result, error) {
+func (r *drive) callInSlot(ctx context.Context, c Call) (res TeamAnswer, err error) {
 	select {
 	case r.slots <- struct{}{}:
 		defer func() { <-r.slots }()
 	case <-r.Stop:
-		return record.Result{}, errStopped
+		return res, errStopped
 	case <-ctx.Done():
-		return record.Result{}, context.Cause(ctx)
+		return res, context.Cause(ctx)
 	}
-	return r.Answer(ctx, c)
+	if r.Team != nil {
+		return r.answerByTeam(ctx, c)
+	}
+	res.Result, err = r.Answer(ctx, c)
+	return res, err
 }
 
 // sessionOf returns the session of the step that st continues.
 func (r *drive) sessionOf(ctx context.Context, st *StepState) (event.SessionID, error) {
 	of := r.state.step(st.Session)
-	if of.Run == "" {
-		return "", nil // that step made no call
+	if of.Run == "" || of.session != "" {
+		return of.session, nil // that step made no call, or a team's worker has its session
 	}
 	e, ok, err := r.Log.Last(ctx, event.Query{Run: of.Run, Types: []event.Type{event.Requested}})
 	if err == nil && !ok {
@@ -515,7 +556,10 @@ func (r *drive) take(ctx context.Context, res result) {
 	r.running--
 	var misfit *misfitError
 	d := fact.FlowDecided{Decision: fact.FlowDone, Run: res.res.Run, DurationMS: res.res.Duration.Milliseconds(),
-		Cost: res.res.Cost, Unanswered: res.res.Permissions.Unanswered}
+		Cost: res.res.Cost, Unanswered: res.res.Permissions.Unanswered, Worker: res.res.Worker}
+	if r.Team != nil {
+		d.Session = res.res.Session
+	}
 	switch {
 	case errors.As(res.err, &misfit):
 		d.Decision, d.Error = fact.FlowFailed, misfit.Error()
@@ -545,16 +589,20 @@ func (r *drive) take(ctx context.Context, res result) {
 			return
 		}
 	case res.res.Outcome == record.OutcomeUnknown:
-		judged, err := r.judgement(ctx, res.res.Run)
+		judged, err := res.res.Judged, error(nil)
+		if r.Team == nil {
+			judged, err = r.judgement(ctx, res.res.Run)
+		}
 		r.fail(err)
 		if judged == "" {
-			st.unit(res.item).Run = res.res.Run
+			st.unit(res.item).Run, st.unit(res.item).Worker = res.res.Run, res.res.Worker
+			r.recordUnknown(st, res)
 			r.setPhase(st, res.item, Unknown)
 			return
 		}
 		d.Decision, d.Error, d.ErrorType = fact.FlowFailed, judged, string(record.OutcomeUnknown)
-	case streamjson.Failed(res.res):
-		d.Decision, d.Error = fact.FlowFailed, failure(res.res)
+	case streamjson.Failed(res.res.Result):
+		d.Decision, d.Error = fact.FlowFailed, failure(res.res.Result)
 		if res.res.Err != nil {
 			d.ErrorType = string(res.res.Err.Type)
 		}

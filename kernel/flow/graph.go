@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -65,6 +67,16 @@ func (st *StepState) Costs() map[string]float64 {
 		add(st.Items[i].Cost)
 	}
 	return sums
+}
+
+// Workers returns the names of the team's machines that answered the step's calls, in alphabetical order.
+func (st *StepState) Workers() string {
+	names := map[string]bool{st.Worker: true}
+	for i := range st.Items {
+		names[st.Items[i].Worker] = true
+	}
+	delete(names, "")
+	return strings.Join(slices.Sorted(maps.Keys(names)), ", ")
 }
 
 // Fault returns the error of the step, or of its first failed item.
@@ -147,6 +159,7 @@ type shownUnit struct {
 	Error      string     `json:"error,omitempty"`
 	DurationMS int64      `json:"duration_ms,omitempty"`
 	Cost       *fact.Cost `json:"cost,omitempty"`
+	Worker     string     `json:"worker,omitempty"`
 }
 
 // shownStep is a step in JSON.
@@ -184,9 +197,11 @@ func (s *State) MarshalJSON() ([]byte, error) {
 		Ended   *time.Time        `json:"ended,omitempty"`
 		By      string            `json:"by"`
 		Digest  string            `json:"digest"`
+		Team    string            `json:"team,omitempty"`
 		Inputs  map[string]string `json:"inputs"`
 		Steps   []shownStep       `json:"steps"`
-	}{s.ID, s.Flow.Name, s.Outcome(), s.At, nil, s.Started.By, s.Started.Digest, s.Started.Inputs, steps}
+	}{s.ID, s.Flow.Name, s.Outcome(), s.At, nil, s.Started.By, s.Started.Digest, s.Started.Team,
+		s.Started.Inputs, steps}
 	if s.Finished != nil {
 		shown.Ended = &s.Ended
 	}
@@ -196,5 +211,5 @@ func (s *State) MarshalJSON() ([]byte, error) {
 func (s *State) shown(st *StepState, item int) shownUnit {
 	u := st.unit(item)
 	return shownUnit{item, u.Phase, u.Attempt, string(s.InputID(st, item)), string(u.Run), u.Answer, u.Error,
-		u.Took.Milliseconds(), u.Cost}
+		u.Took.Milliseconds(), u.Cost, u.Worker}
 }

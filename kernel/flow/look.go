@@ -98,6 +98,9 @@ func (s *State) lookAt(ctx context.Context, log file, locks string, st *StepStat
 // lookAtCall sets the phase of a step or of an item without a decision. It reports whether its input was called.
 func (s *State) lookAtCall(ctx context.Context, log file, locks string, st *StepState, item int) (bool, error) {
 	input := s.InputID(st, item)
+	if s.Started.Team != "" {
+		return s.lookAtTeam(ctx, log, st, item)
+	}
 	intent, ok, err := log.Last(ctx, event.Query{Input: input, Types: []event.Type{event.Requested}})
 	if err != nil {
 		return false, err
@@ -133,6 +136,26 @@ func (s *State) lookAtCall(ctx context.Context, log file, locks string, st *Step
 		}
 		s.setPhase(st, item, p)
 	}
+	return true, nil
+}
+
+// lookAtTeam sets the phase of a step or of an item without a decision, whose call is on the log of a team's worker.
+func (s *State) lookAtTeam(ctx context.Context, log event.Reader, st *StepState, item int) (bool, error) {
+	u := st.unit(item)
+	if u.generation == "" {
+		return false, nil
+	}
+	if err := s.lookAtRefusal(ctx, log, st, item); err != nil {
+		return false, err
+	}
+	p := Running
+	switch {
+	case u.unknown:
+		p = Unknown
+	case u.Error != "" && !s.Alive: // a budget has refused the call
+		p = Waiting
+	}
+	s.setPhase(st, item, p)
 	return true, nil
 }
 

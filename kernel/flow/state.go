@@ -52,6 +52,12 @@ type Unit struct {
 	Took       time.Duration
 	Cost       *fact.Cost
 	At         time.Time // of the decision
+	// Worker is the machine of a team that answered the call.
+	Worker string
+
+	session    event.SessionID // of the call, on the log of the worker
+	generation string          // in which the input was handed over to a team
+	unknown    bool            // the team does not know the outcome
 }
 
 // StepState is the state of a step.
@@ -295,13 +301,23 @@ func (s *State) decide(d fact.FlowDecided, at time.Time) error {
 	case fact.FlowRetry:
 		s.retry(step, unit, d.Attempt)
 		return nil
+	case fact.FlowHanded:
+		if d.Attempt == unit.Attempt {
+			unit.generation = d.Generation
+		}
+		return nil
+	case fact.FlowUnknown:
+		if d.Attempt == unit.Attempt && !unit.Phase.decided() {
+			unit.unknown, unit.Run, unit.Worker = true, d.Run, d.Worker
+		}
+		return nil
 	}
 	if d.Attempt != unit.Attempt || unit.Phase.decided() {
 		return nil
 	}
 	unit.Answer, unit.Error, unit.Run, unit.ErrorType = d.Answer, d.Error, d.Run, d.ErrorType
 	unit.Unanswered, unit.Took, unit.Cost = d.Unanswered, time.Duration(d.DurationMS)*time.Millisecond, d.Cost
-	unit.At = at
+	unit.At, unit.Worker, unit.session = at, d.Worker, d.Session
 	s.setPhase(step, d.Item, Phase(d.Decision))
 	return nil
 }

@@ -16,6 +16,7 @@ type values struct {
 	log   event.Reader
 	state *State
 	cache *cache
+	team  Team // may be nil
 }
 
 // cache has the texts of answers that were read last.
@@ -70,11 +71,12 @@ func (v stepValue) member(name string) (any, bool, error) {
 	if v.st.loops() && (name == "text" || name == "json" || name == "run") {
 		return nil, false, fmt.Errorf("step %s has for_each: its texts are in items", v.st.ID)
 	}
-	return v.unitMember(&v.st.Unit, name)
+	return v.unitMember(v.st, 0, name)
 }
 
 // unitMember returns a member that steps and items have.
-func (v values) unitMember(u *Unit, name string) (any, bool, error) {
+func (v values) unitMember(st *StepState, item int, name string) (any, bool, error) {
+	u := st.unit(item)
 	switch name {
 	case "state":
 		return string(u.Phase), true, nil
@@ -85,7 +87,7 @@ func (v values) unitMember(u *Unit, name string) (any, bool, error) {
 	case "run":
 		return string(u.Run), true, nil
 	case "text", "json":
-		text, err := v.answerText(u)
+		text, err := v.answerText(st, item)
 		if err != nil || name == "text" {
 			return text, true, err
 		}
@@ -99,7 +101,8 @@ func (v values) unitMember(u *Unit, name string) (any, bool, error) {
 }
 
 // answerText returns the recorded text of a call's answer. A step without an answer has an empty text.
-func (v values) answerText(u *Unit) (string, error) {
+func (v values) answerText(st *StepState, item int) (string, error) {
+	u := st.unit(item)
 	if u.Run == "" {
 		return "", nil
 	}
@@ -108,6 +111,13 @@ func (v values) answerText(u *Unit) (string, error) {
 	}
 	if text, ok := v.cache.texts[u.Run]; ok {
 		return text, nil
+	}
+	if v.team != nil {
+		text, err := v.team.Text(v.ctx, v.state.InputID(st, item))
+		if err == nil {
+			v.cache.add(u.Run, text)
+		}
+		return text, err
 	}
 	e, ok, err := v.log.Last(v.ctx, event.Query{Run: u.Run, Types: []event.Type{event.Responded}})
 	switch {
@@ -138,13 +148,13 @@ func (v values) innerText(id string) (string, error) {
 	if last.Answer != "" {
 		return last.Answer, nil
 	}
-	return values{v.ctx, v.log, inner, v.cache}.answerText(&last.Unit)
+	return values{v.ctx, v.log, inner, v.cache, v.team}.answerText(last, 0)
 }
 
 // itemValue is the value of an element of steps.NAME.items.
 type itemValue struct {
 	values
-	u     *Unit
+	st    *StepState
 	item  any
 	index int
 }
@@ -156,7 +166,7 @@ func (v itemValue) member(name string) (any, bool, error) {
 	case "index":
 		return float64(v.index), true, nil
 	}
-	return v.unitMember(v.u, name)
+	return v.unitMember(v.st, v.index+1, name)
 }
 
 // items returns the items of a loop with their results.
@@ -170,7 +180,7 @@ func (v stepValue) items() ([]any, error) {
 	}
 	items := make([]any, len(elements))
 	for i, e := range elements {
-		items[i] = itemValue{v.values, &v.st.Items[i], e, i}
+		items[i] = itemValue{v.values, v.st, e, i}
 	}
 	return items, nil
 }

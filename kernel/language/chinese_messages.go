@@ -15,6 +15,10 @@ func chineseMessages() map[message.Code]string {
 		"flow.driven":       "另一个进程正在推进这个流程运行，而本进程已被停止",
 		"flow.finished":     "流程运行已经结束",
 		"flow.has-items":    "步骤 %s 有多个条目：请以 %s/N 的形式指定其中一个",
+		"flow.needs-team":   "这个流程运行的调用由一个团队答复",
+		"flow.no-team":      "这个流程运行的调用由本机答复，不由团队答复",
+		"flow.other-team":   "流程运行是用另一个团队开始的",
+		"flow.persons":      "流程运行由人开始，智能体不能继续它",
 		"flow.no-item":      "步骤 %s 有 %d 个条目，没有第 %d 个条目",
 		"flow.no-run":       "没有这个流程运行",
 		"flow.no-step":      "流程 %s 没有步骤 %s",
@@ -324,6 +328,7 @@ func chineseMessages() map[message.Code]string {
 		"service.not-paired":   "联系人已不再配对",
 		"team.closed":          "提问已结束",
 		"team.answered-before": "%s（%s）已经回答过",
+		"team.text-pruned":     "团队已不再保存对输入 %s 的回答",
 		"team.other-answer":    "%s 之前给出了别的回答",
 		"team.no-member":       "提问的工作机 %q 不是这台机器所知的团队的成员",
 

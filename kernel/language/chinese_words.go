@@ -42,6 +42,7 @@ func chineseWords() map[string]string {
 
 		// States of a flow run and of its steps.
 		"waiting": "等待中", "running": "进行中", "asked": "等待答复", "skipped": "已跳过", "stopped": "已停下",
+		"handed_over": "已交给团队",
 
 		// States of an agent.
 		"installed": "已安装", "missing": "未安装", "disabled": "已停用",

@@ -22,6 +22,9 @@ import (
 	"github.com/perlica/perlica/service/team/hub"
 )
 
+// maxID limits the length of an input's id, in bytes. The id of a step of an inner flow is long.
+const maxID = 1000
+
 // MaxInput limits the size of an input with its attachments, in bytes.
 const MaxInput = 64 << 20
 
@@ -66,17 +69,76 @@ func (e *FateError) Unwrap() error { return e.Err }
 // it cannot find out whether the inputs arrived, the error is a *FateError. Submit fills in missing ids. After
 // hub.ErrUnsure all inputs are on the hub, but perhaps not on its standby.
 func (t *Team) Submit(ctx context.Context, drafts []Draft) (came map[string]string, err error) {
+	return t.submitTo(ctx, t.State().Generation, drafts)
+}
+
+// submitTo is Submit for a generation of the hub.
+func (t *Team) submitTo(ctx context.Context, generation string, drafts []Draft) (map[string]string, error) {
 	if _, err := t.may(t.As, access.Ask); err != nil {
 		return nil, err
 	}
-	generation := t.State().Generation
 	batch := make([]hub.Input, len(drafts))
 	for i := range drafts {
+		var err error
 		if batch[i], err = t.signDraft(&drafts[i], generation); err != nil {
 			return nil, err
 		}
 	}
 	return t.handOver(ctx, generation, batch)
+}
+
+// SubmitAgain submits an input that may have been submitted before. It returns the result of Submit. If a budget has
+// refused the input, its owner has promised on its log that it never calls it. SubmitAgain then submits the same text
+// under a further id, and writes this id to the draft. So the input is called at most once in all.
+func (t *Team) SubmitAgain(ctx context.Context, d *Draft) (came string, err error) {
+	return t.submitAgain(ctx, t.State().Generation, d)
+}
+
+func (t *Team) submitAgain(ctx context.Context, generation string, d *Draft) (came string, err error) {
+	first := d.ID
+	for n := 1; ; n++ {
+		drafts := []Draft{*d}
+		all, err := t.submitTo(ctx, generation, drafts)
+		*d = drafts[0]
+		if came = all[d.ID]; came != hub.There || err != nil && !errors.Is(err, hub.ErrUnsure) {
+			return came, err
+		}
+		s, ok, serr := t.Status(ctx, d.ID)
+		if serr != nil || !ok || !refusedByBudget(s) {
+			return came, errors.Join(err, serr)
+		}
+		d.Replaces, d.ID = d.ID, renewal(first, n)
+	}
+}
+
+// renewal returns the n-th further id of an input that a budget has refused n times.
+func renewal(id string, n int) string {
+	if n == 0 {
+		return id
+	}
+	return fmt.Sprintf("%s/renewal-%d", id, n)
+}
+
+// newest returns the status of an input, or that of its newest renewal.
+func (t *Team) newest(ctx context.Context, id string) (s hub.Status, ok bool, err error) {
+	for n := 0; ; n++ {
+		next, found, err := t.Status(ctx, renewal(id, n))
+		if err != nil || !found {
+			return s, ok, err
+		}
+		if s, ok = next, true; !refusedByBudget(s) {
+			return s, ok, nil
+		}
+	}
+}
+
+// refusedByBudget reports whether a budget of the owner has refused the input. The owner has signed that.
+func refusedByBudget(s hub.Status) bool {
+	if s.State != hub.Refused {
+		return false
+	}
+	r, err := ResultOf(s)
+	return err == nil && r.Budget != nil
 }
 
 // signDraft makes a signed input of a draft.
@@ -140,8 +202,8 @@ func (d *Draft) Check() error {
 	case d.Priority < math.MinInt32 || d.Priority > math.MaxInt32:
 		return fmt.Errorf("a priority is from %d to %d, not %d", math.MinInt32, math.MaxInt32, d.Priority)
 	}
-	return errors.Join(checkLine("an id", d.ID, 200), checkLine("a project", d.Project, 200),
-		checkLine("a provider", d.Provider, 200), checkLine("an id", d.Replaces, 200),
+	return errors.Join(checkLine("an id", d.ID, maxID), checkLine("a project", d.Project, 200),
+		checkLine("a provider", d.Provider, 200), checkLine("an id", d.Replaces, maxID),
 		checkLine("a worker", d.Worker, 63), checkLine("a session", string(d.Session), 200))
 }
 

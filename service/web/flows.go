@@ -332,6 +332,9 @@ func problemOfFlow(err error, id string) error {
 		p.Input = id
 		return p
 	}
+	if errors.Is(err, flow.ErrNeedsTeam) {
+		return unfit.wrap(err)
+	}
 	return err
 }
 

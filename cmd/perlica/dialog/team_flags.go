@@ -30,6 +30,23 @@ func AddTeamFlags(cmd *cobra.Command, f *TeamFlags) {
 	fl.StringArrayVar(&f.labels, "team-label", nil, "with --team: a `label` that the worker must have; may be repeated")
 }
 
+// MeantByFlow reports whether a team answers the calls of a flow run. Only the flag --team says so, because a flow run
+// stays where it began. The error names flags that exclude each other.
+func (f TeamFlags) MeantByFlow(cmd *cobra.Command) (bool, error) {
+	if !f.on && (flagChanged(cmd, "team-project") || flagChanged(cmd, "team-label")) {
+		return false, frame.UsageErrorf("--team-project and --team-label go with --team")
+	}
+	if f.on && flagChanged(cmd, "wait-permissions") {
+		return true, frame.UsageErrorf("--wait-permissions and --team exclude each other: the worker's own settings count")
+	}
+	return f.on, nil
+}
+
+// FlowDraft returns the settings of the inputs of a flow run.
+func (f TeamFlags) FlowDraft(p *project.Project, provider, permissions string) team.Draft {
+	return team.Draft{Project: f.Project(p), Labels: f.labels, Provider: provider, Permissions: permissions}
+}
+
 // AddTeamRunFlags adds the flags for a team that only run has.
 func AddTeamRunFlags(cmd *cobra.Command, f *TeamFlags) {
 	fl := cmd.Flags()

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -68,24 +67,23 @@ func (at TeamTerminal) Answer(ctx context.Context, t *team.Team, d team.Draft) (
 	if at.Show == nil {
 		at.Show = at.Say.Show
 	}
-	drafts := []team.Draft{d}
-	came, err := t.Submit(ctx, drafts)
+	came, err := t.SubmitAgain(ctx, &d)
 	var fate *team.FateError
 	r := &teamTurn{
-		TeamTerminal: at, t: t, id: drafts[0].ID, live: live, openQuestions: map[event.InteractionID]hub.Question{},
+		TeamTerminal: at, t: t, id: d.ID, live: live, openQuestions: map[event.InteractionID]hub.Question{},
 		untakenAt: time.Now().Add(untakenNotice), firstSeen: map[event.InteractionID]time.Time{},
 		inCopy: map[event.InteractionID]bool{}, shownQuestions: map[event.InteractionID]bool{},
 		shownEnds: map[event.InteractionID]bool{},
 	}
 	switch {
 	case errors.As(err, &fate):
-		return unknownOutcome(r.id, err.Error()), "", nil
+		return team.UnknownOutcome(r.id, err.Error()), "", nil
 	case errors.Is(err, hub.ErrUnsure):
 		at.Say.Note("warning: the hub's standby has not confirmed the input; if the hub fails now it may be lost")
 	case err != nil:
 		return res, "", err
 	}
-	if came[r.id] == hub.Differs {
+	if came == hub.Differs {
 		return res, "", frame.WithHint(frame.UsageErrorf(
 			"the input %s was submitted before with another text or other attachments", r.id),
 			"another input takes another --input-id")
@@ -93,13 +91,7 @@ func (at TeamTerminal) Answer(ctx context.Context, t *team.Team, d team.Draft) (
 	at.Say.Elsewhere = " --team"
 	at.Stop.Tell(at.Say.StoppingElsewhere)
 	at.Ask.Stop, at.Ask.Away, at.Ask.AnswerTo = at.Stop, true, r.proposeAnswer
-	return r.waitForEnd(ctx, came[r.id] == hub.There)
-}
-
-// unknownOutcome returns the result of an input with an unknown outcome.
-func unknownOutcome(id, why string) record.Result {
-	return record.Result{Input: event.InputID(id), Outcome: record.OutcomeUnknown,
-		Err: &provider.Error{Type: provider.TypeGone, Subtype: "team", Message: why}}
+	return r.waitForEnd(ctx, came == hub.There)
 }
 
 // waitForEnd waits for the end of the input. If the user stops the turn, it cancels the input on the hub. The parameter
@@ -155,35 +147,19 @@ func (r *teamTurn) cancelInput(ctx context.Context) {
 
 // resultOfStatus returns the result that the command run shows for the input.
 func (r *teamTurn) resultOfStatus(s hub.Status, stopped *fact.Stop, before bool) (record.Result, error) {
-	switch s.State {
-	case hub.Withdrawn:
-		return record.Result{}, &kernel.StoppedError{Stop: localStop(stopped,
-			fact.Stop{By: "user", Why: "withdrawn from the queue"})}
-	case hub.Adopted, hub.Lost:
-		return unknownOutcome(r.id, "the hub was replaced before the input's outcome was known there"), nil
-	case hub.Resolved:
-		why := s.By + " closed it, the outcome is not known"
-		if s.Note != "" {
-			why += ": " + s.Note
-		}
-		return unknownOutcome(r.id, why), nil
+	res, err := team.Outcome(s)
+	var none *kernel.StoppedError
+	var refused *team.RefusedError
+	switch {
+	case errors.As(err, &none):
+		return res, &kernel.StoppedError{Stop: localStop(stopped, none.Stop)}
+	case errors.As(err, &refused):
+		return res, frame.WithHint(frame.ExitFailure.With(err), "a new input takes a new id")
+	case err != nil:
+		return res, err
+	case s.Result == nil: // the hub has no result of a worker
+		return res, nil
 	}
-	found, err := team.ResultOf(s)
-	if err != nil {
-		return record.Result{}, fmt.Errorf("the result on the hub cannot be read: %w", err)
-	}
-	if s.State == hub.Refused {
-		why := "no reason is given"
-		if found.Error != nil {
-			why = found.Error.Message
-		}
-		if found.Stopped != nil {
-			return record.Result{}, &kernel.StoppedError{Stop: localStop(stopped, *found.Stopped)}
-		}
-		return record.Result{}, frame.WithHint(frame.ExitFailure.With(fmt.Errorf("%s made no call: %s", s.Worker, why)),
-			"a new input takes a new id")
-	}
-	res := found.Kernel()
 	res.Replayed = before
 	if res.Stopped != nil && stopped != nil {
 		res.Stopped = stopped

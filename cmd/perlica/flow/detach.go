@@ -23,7 +23,8 @@ func (a *app) detach(ctx context.Context, cmd *cobra.Command, d *driving, name s
 			return err
 		}
 	}
-	driver := flow.Driver{Log: d.r.Log(), By: frame.UserName(a.Getenv), Permissions: d.f.Permissions}
+	driver := flow.Driver{Log: d.r.Log(), By: frame.UserName(a.Getenv), Permissions: d.f.Permissions,
+		Team: d.calls, Limited: d.limited}
 	s, err := driver.Begin(ctx, d.file, d.id, d.inputs)
 	if err == nil {
 		err = d.r.Log().Sync()

@@ -30,6 +30,7 @@ import (
 	"github.com/perlica/perlica/kernel/flow"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/kernel/streamjson"
+	"github.com/perlica/perlica/service/team"
 )
 
 // app is one invocation of perlica. Its methods are the commands of this package.
@@ -234,7 +235,7 @@ func (a *app) hints(ctx context.Context, s *flow.State, log event.Reader) error 
 			if u.Phase != flow.Unknown || i == 0 && st.Expanded {
 				continue
 			}
-			if u.Run != "" {
+			if u.Run != "" && s.Started.Team == "" {
 				a.Note(fmt.Sprintf("step %s: the outcome of its call is unknown; after a look at the facts: perlica log "+
 					"resolve %s", st.ID, frame.ShortID(u.Run)))
 				break
@@ -243,8 +244,11 @@ func (a *app) hints(ctx context.Context, s *flow.State, log event.Reader) error 
 			if i > 0 {
 				place += fmt.Sprint("/", i)
 			}
-			a.Note(fmt.Sprintf("step %s: the log lost its call, which may have left; after a look at the facts: perlica "+
-				"flow retry %s %s", st.ID, s.ID, place))
+			why := "the log lost its call, which may have left"
+			if s.Started.Team != "" {
+				why = "the outcome of its call is unknown"
+			}
+			a.Note(fmt.Sprintf("step %s: %s; after a look at the facts: perlica flow retry %s %s", st.ID, why, s.ID, place))
 			break
 		}
 	}
@@ -267,6 +271,9 @@ func tree(s *flow.State) frame.Grid {
 		note := cmp.Or(st.Fault(), st.Answer)
 		if st.Phase == flow.Waiting && len(st.Needs) > 0 && note == "" {
 			note = "needs " + strings.Join(st.Needs, ", ")
+		}
+		if workers := st.Workers(); workers != "" {
+			note = strings.TrimSpace(note + " by " + workers)
 		}
 		took := ""
 		if d := st.Time(); d > 0 {
@@ -322,7 +329,13 @@ func (a *app) cancel(ctx context.Context, r *kernel.Runner, p *project.Project, 
 	}
 	by := frame.UserName(a.Getenv)
 	stop := fact.Stop{By: streamjson.ByUser, Why: "perlica flow cancel by " + by, Person: by}
-	if err := flow.End(ctx, r, paths.Locks, s, stop); err != nil {
+	err = flow.End(ctx, r, paths.Locks, s, stop)
+	if s.Started.Team != "" { // the process that handed the inputs over may be gone
+		err = errors.Join(err, team.Use(ctx, p, a.Version, func(t *team.Team) error {
+			return t.StopFlow(ctx, r.Log(), s.ID, by)
+		}))
+	}
+	if err != nil {
 		return err
 	}
 	return a.Say("the flow run %s is cancelled", s.ID)

@@ -25,11 +25,13 @@ import (
 	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/service/notify"
+	"github.com/perlica/perlica/service/team"
 )
 
 // runFlags are the flags of the command run.
 type runFlags struct {
 	dialog.Flags
+	dialog.TeamFlags
 	inputs []string
 	id     string
 	stay   bool
@@ -56,6 +58,9 @@ page, and run the flow again with its --id. With --detach another process drives
 run and waits for the answers, also after the terminal was closed. Ctrl-C lets the running
 calls end and begins no further step; a second Ctrl-C stops the calls.
 
+With --team each call is an input of the team, which any worker of the project may take. The
+agents' questions are the team's: 'perlica team pending'. The flow run continues with --team only.
+
 The exit code is the worst of the steps: 0 all done; 1 a step failed, or the run was
 cancelled; 2 usage, or another file or other inputs under the same id; 5 a question is open
 or went unanswered; 6 an outcome is unknown; 7 the event log could not be written; 8 an
@@ -80,6 +85,7 @@ agent wants a login; 130 interrupted; 143 terminated.`,
 	fl.BoolVar(&f.detached, "detached", false, "drive a detached flow run")
 	_ = fl.MarkHidden("detached") // This cannot fail, because the flag exists.
 	fl.BoolVar(&f.Json, "json", false, "print each change as a line of JSON")
+	dialog.AddTeamFlags(cmd, &f.TeamFlags)
 	frame.CompleteFlag(cmd, "provider", a.CompleteProviders)
 	frame.CompleteFlag(cmd, "permissions", cobra.FixedCompletions([]string{"ask", "reads", "deny", "allow"},
 		cobra.ShellCompDirectiveNoFileComp))
@@ -141,6 +147,10 @@ func (a *app) run(cmd *cobra.Command, f runFlags, name string) error {
 	if f.id == "" && cmd.Flags().Changed("id") {
 		return frame.UsageErrorf("--id is empty")
 	}
+	byTeam, err := f.MeantByFlow(cmd)
+	if err != nil {
+		return err
+	}
 	if f.most < 1 || f.most > 64 {
 		return frame.UsageErrorf("--parallel is a number from 1 to 64")
 	}
@@ -181,12 +191,17 @@ func (a *app) run(cmd *cobra.Command, f runFlags, name string) error {
 	}
 	d := &driving{f: f, file: file, id: id, inputs: inputs, again: continueCommand(cmd, id, name), p: p, r: r, say: say,
 		stop: stop, limited: limit != ""}
-	if f.detach {
-		err = a.detach(ctx, cmd, d, name)
+	drive := func() error {
+		if f.detach {
+			return a.detach(ctx, cmd, d, name)
+		}
+		defer notify.Start(p, notify.Options{Version: a.Version, Terminal: a.Terminal()})()
+		return a.drive(ctx, d)
+	}
+	if byTeam {
+		err = a.withTeam(ctx, d, drive)
 	} else {
-		stopNotifying := notify.Start(p, notify.Options{Version: a.Version, Terminal: a.Terminal()})
-		err = a.drive(ctx, d)
-		stopNotifying()
+		err = drive()
 	}
 	d.keepError(err)
 	if cerr := done(); err == nil {
@@ -208,6 +223,7 @@ type driving struct {
 	stop   *frame.Stopper
 	// limited means that an agent started this process.
 	limited bool
+	calls   flow.Team // nil unless a team answers the calls
 }
 
 // answering returns the mode for the questions of agents, and the time for which such a question waits. The questions
@@ -225,6 +241,19 @@ func (d *driving) keepError(err error) {
 	if d.f.detached && err != nil && err.Error() != "" {
 		d.r.Trail().Error("the detached flow run stopped", "id", d.id, "error", err.Error())
 	}
+}
+
+// withTeam calls the function drive while the team is open that answers the calls.
+func (a *app) withTeam(ctx context.Context, d *driving, drive func() error) error {
+	return team.Use(ctx, d.p, a.Version, func(t *team.Team) error {
+		permissions := d.f.Permissions
+		if d.limited { // a worker must not be looser than the agent that started this process
+			permissions = string(d.p.Mode())
+		}
+		d.calls = &team.FlowCalls{Team: t, Draft: d.f.FlowDraft(d.p, d.f.Provider, permissions),
+			By: frame.UserName(a.Getenv), Note: d.say.Note}
+		return drive()
+	})
 }
 
 func (a *app) drive(ctx context.Context, d *driving) error {
@@ -277,7 +306,7 @@ func (a *app) drive(ctx context.Context, d *driving) error {
 	}()
 	driver := &flow.Driver{
 		Log: d.r.Log(), Questions: d.r.Questions(), Locks: paths.Locks, By: turns.Sender,
-		Permissions: d.f.Permissions, Answer: turns.Answer, Stop: halt,
+		Permissions: d.f.Permissions, Answer: turns.Answer, Team: d.calls, Limited: d.limited, Stop: halt,
 		Most: d.f.most, Stay: asker.Available() || d.f.stay, Show: out.show,
 		Asked: func(q interaction.Question) {
 			ask(record.Asked{Question: q, Answerable: true})
@@ -330,6 +359,10 @@ func endText(s *flow.State) string {
 func (a *app) explain(err error, d *driving) error {
 	var stopped *kernel.StoppedError
 	switch {
+	case errors.Is(err, flow.ErrNeedsTeam):
+		return frame.WithHint(frame.ExitUsage.With(err), "%s --team", d.again)
+	case errors.Is(err, flow.ErrNoTeam), errors.Is(err, flow.ErrOtherTeam), errors.Is(err, flow.ErrPersons):
+		return frame.WithHint(frame.ExitUsage.With(err), "take another --id; to see this run: perlica flow show %s", d.id)
 	case errors.Is(err, flow.ErrOtherFile), errors.Is(err, flow.ErrOtherInputs):
 		return frame.WithHint(frame.ExitUsage.With(err), "another file or other inputs need another --id; to see this run: "+
 			"perlica flow show %s", d.id)

@@ -231,6 +231,7 @@ class Run {
 		this.alerts = h('div', {role: 'alert'});
 		this.head = h('section', loading());
 		this.asked = h('div');
+		this.sums = h('span.meta'); // the costs of all steps
 		this.edges = s('svg', {class: 'edges', 'aria-hidden': 'true'});
 		this.levels = h('ol.levels');
 		this.graph = h('section.graph', {'aria-label': t('flows.graph'), hidden: true}, this.edges, this.levels);
@@ -274,6 +275,7 @@ class Run {
 			if (before) announce(t('flows.said', {what: r.name, state: name('flowstate', r.state)}));
 		}
 		for (const step of r.steps) this.steps.get(step.step).show(step);
+		replace(this.sums, costs(r.steps.flatMap(units)));
 		this.questions();
 		soon(() => this.draw());
 	}
@@ -286,7 +288,7 @@ class Run {
 			...Object.entries(r.inputs || {}).map(([k, v]) => [said('span', k), said('div.words', v)])];
 		const open = !r.ended && may('ask');
 		replace(this.head, h('div.card', h('p.meta', stateChip(r.state), place(r), h('time', {datetime: r.started, title: clock(r.started)}, ago(r.started)),
-			r.ended && h('span', lasted(new Date(r.ended) - new Date(r.started))), costs(r.steps.flatMap(units))),
+			r.ended && h('span', lasted(new Date(r.ended) - new Date(r.started))), this.sums),
 		r.fault && warn(said('span', r.fault)), !r.ended && r.state !== 'running' && h('p.small', t('flows.rests')),
 		h('details', h('summary', t('flows.details')), h('dl.facts', facts.map(([k, v]) => [h('dt', k), h('dd', v)]))),
 		open && h('p.row', r.state !== 'running' && h('button.primary', {onclick: (e) => this.act(e.currentTarget, () => this.go())}, t('flows.continue')),
@@ -364,6 +366,10 @@ class Run {
 	// digest finds it.
 	async go() {
 		const r = this.run;
+		if (r.team) {
+			replace(this.alerts, warn([t('flows.byteam'), ' ', h('code', 'perlica flow run FILE --team --id ' + r.id)], 'ask', 'alert'));
+			return;
+		}
 		const {flows: list} = await get('v1/flows', at(r));
 		const f = list.find((x) => x.digest === r.digest);
 		if (!f) {
@@ -428,9 +434,9 @@ class Step {
 	result(u, item) {
 		const again = (u.state === 'failed' || u.state === 'unknown') && (u.run_id || u.state === 'unknown') && !(this.step.items && !item) && may('ask');
 		const inner = this.step.kind === 'flow' && u.state !== 'waiting' && u.state !== 'skipped';
-		const link = inner ? flowLink({...this.run.where, id: u.input_id.replace(/^flow:/, '')}) : u.run_id && runLink({...this.run.where, run_id: u.run_id});
+		const link = inner ? flowLink({...this.run.where, id: u.input_id.replace(/^flow:/, '')}) : u.run_id && !u.worker && runLink({...this.run.where, run_id: u.run_id});
 		const of = this.id + (item ? ' ' + item : '');
-		return [u.answer && h('p.small', t('flows.answer'), ' ', said('b', u.answer)), u.error && (u.state === 'skipped' ? said('p.small.dim', u.error) : h('p.remark.bad', icon('warn'), said('span', u.error))),
+		return [u.worker && h('p.small.dim', t('flows.worker', {name: u.worker})), u.answer && h('p.small', t('flows.answer'), ' ', said('b', u.answer)), u.error && (u.state === 'skipped' ? said('p.small.dim', u.error) : h('p.remark.bad', icon('warn'), said('span', u.error))),
 			(link || again) && h('p.row', link && h('a.button.quiet', {href: link, 'aria-label': t('line', {what: t(inner ? 'flows.inner' : 'flows.call'), detail: of})}, t(inner ? 'flows.inner' : 'flows.call')),
 				again && h('button.danger', {'aria-label': t('line', {what: t('flows.retry'), detail: of}), onclick: (e) => this.run.retry(e.currentTarget, this.id, item)}, t('flows.retry')))];
 	}
