@@ -126,6 +126,10 @@ func (c *Coordinator) Open() []Question {
 	return qs
 }
 
+// Leave ends the interest of this process in a question. The question stays open on the log, and AskOnce can open it
+// again.
+func (c *Coordinator) Leave(t *Ticket) { c.removeTicket(t) }
+
 func (c *Coordinator) removeTicket(t *Ticket) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

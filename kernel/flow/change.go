@@ -38,11 +38,8 @@ func Retry(ctx context.Context, log *eventlog.Log, s *State, id string, item int
 		return "", errNotEnded.With(id, string(st.unit(item).Phase))
 	}
 	u := st.unit(item)
-	before := u.Attempt
-	d := fact.FlowDecided{Step: id, Item: item, Attempt: before + 1, Decision: fact.FlowRetry, Run: u.Run, By: by}
-	u.Attempt++
-	key := event.InteractionID(s.InputID(st, item))
-	u.Attempt = before
+	d := fact.FlowDecided{Step: id, Item: item, Attempt: u.Attempt + 1, Decision: fact.FlowRetry, Run: u.Run, By: by}
+	key := event.InteractionID(s.inputOf(st, item, d.Attempt))
 	// A second retry of the same attempt would have the same key, and the log accepts a key once. So two people who
 	// retry at the same time make one new attempt.
 	refs := event.Refs{Run: RunID(s.ID), Interaction: key + "/asked"}
@@ -80,7 +77,8 @@ func cancelInner(ctx context.Context, log *eventlog.Log, id, by string) error {
 	return err
 }
 
-// nested returns the state of a flow run, followed by those of the flows inside of it that have begun.
+// nested returns the state of a flow run, followed by those of the flows inside of it that have begun, also in attempts
+// before a retry.
 func nested(ctx context.Context, log *eventlog.Log, id string) (all []*State, err error) {
 	ids := []string{id}
 	for i := 0; i < len(ids); i++ {
@@ -93,8 +91,8 @@ func nested(ctx context.Context, log *eventlog.Log, id string) (all []*State, er
 		}
 		all = append(all, s)
 		for _, st := range s.Steps {
-			if st.Flow != "" {
-				ids = append(ids, strings.TrimPrefix(string(s.InputID(st, 0)), event.FlowPrefix))
+			for attempt := 0; st.Flow != "" && attempt <= st.Attempt; attempt++ {
+				ids = append(ids, strings.TrimPrefix(string(s.inputOf(st, 0, attempt)), event.FlowPrefix))
 			}
 		}
 	}

@@ -354,6 +354,11 @@ func (r *drive) watch(ctx context.Context, changed chan error) error {
 // finish records the end of a complete flow run. It closes the questions of a cancelled one.
 func (r *drive) finish(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)
+	defer func() {
+		for _, t := range r.tickets {
+			r.Questions.Leave(t)
+		}
+	}()
 	if r.state.Finished != nil {
 		for _, t := range r.tickets {
 			r.fail(r.Questions.Lapse(ctx, t, interaction.RunEnded))

@@ -537,3 +537,77 @@ func BenchmarkDrive(b *testing.B) {
 		})
 	}
 }
+
+// TestPersons checks that a process of an agent continues the flow run of an agent, and not the one of a person. It
+// fails if the start does not record its origin.
+func TestPersons(t *testing.T) {
+	w := newFlowWorld(t)
+	f := w.flow("[[step]]\nid = 'a'\ntext = '1'\n")
+	agent := w.driver()
+	agent.Limited = true
+	if _, err := agent.Begin(t.Context(), f, "r", nil); err != nil {
+		t.Fatal(err)
+	}
+	w.drive(agent, f)
+	w.called("flow:r/a 1")
+	if _, err := w.driver().Begin(t.Context(), f, "p", nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := agent.Run(t.Context(), f, "p", nil); !errors.Is(err, ErrPersons) {
+		t.Errorf("an agent continues the flow run of a person: %v", err)
+	}
+	w.called("flow:r/a 1")
+}
+
+// TestQuestionsOfARetriedFlow retries an inner flow with an open question. The new inner flow asks again, and the
+// driver forgets both questions at its end. A cancellation must close both. It fails if only the questions of the last
+// attempt are found.
+func TestQuestionsOfARetriedFlow(t *testing.T) {
+	w := newFlowWorld(t)
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"inner.toml": "name = 'i'\n[[step]]\nid = 'one'\ntext = '1'\n[[step]]\nid = 'gate'\nask = 'Go on?'\n" +
+			"options = ['yes']\n",
+		"outer.toml": "name = 'o'\n[[step]]\nid = 'inside'\nflow = 'inner.toml'\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f, err := Load(filepath.Join(dir, "outer.toml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := w.driver()
+	d.Answer = func(ctx context.Context, c Call) (record.Result, error) {
+		refs := event.Refs{Input: c.Input, Run: event.RunID("run of " + c.Input)}
+		_, err := w.log.Append(ctx, event.NewFact(event.Requested, "perlica", refs, fact.Requested{}),
+			event.NewFact(event.OutcomeUnknown, "perlica", refs, struct{}{}))
+		if errors.As(err, new(*eventlog.ConflictError)) {
+			err = nil
+		}
+		return record.Result{Run: refs.Run, Outcome: record.OutcomeUnknown}, err
+	}
+	w.drive(d, f)
+	s, err := Look(t.Context(), w.log, w.dir, "r")
+	if err == nil {
+		_, err = Retry(t.Context(), w.log, s, "inside", 0, "me")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.drive(d, f)
+	if open := d.Questions.Open(); len(open) != 0 {
+		t.Errorf("the process has %d questions after the end of the driver", len(open))
+	}
+	runs := []event.RunID{RunID("r/inside"), RunID("r/inside/retry-1")}
+	if open, err := interaction.Pending(t.Context(), w.log, runs); len(open) != 2 || err != nil {
+		t.Fatalf("%d open questions, want 2: %v", len(open), err)
+	}
+	if err := CloseQuestions(t.Context(), w.log, d.Questions, "r"); err != nil {
+		t.Fatal(err)
+	}
+	if open, err := interaction.Pending(t.Context(), w.log, runs); len(open) != 0 || err != nil {
+		t.Errorf("%d questions are open after the cancellation: %v", len(open), err)
+	}
+}

@@ -445,13 +445,18 @@ func (s *State) Outcome() string {
 
 // InputID returns the id of the input of a step or of an item. It is the key of the decision, too.
 func (s *State) InputID(st *StepState, item int) event.InputID {
+	return s.inputOf(st, item, st.unit(item).Attempt)
+}
+
+// inputOf returns the id of the input of one attempt.
+func (s *State) inputOf(st *StepState, item, attempt int) event.InputID {
 	u := st.unit(item)
 	id := string(RunID(s.ID)) + "/" + st.ID
 	if item > 0 {
 		id += fmt.Sprintf("/%d-%s", item, u.Digest)
 	}
-	if u.Attempt > 0 {
-		id += fmt.Sprintf("/retry-%d", u.Attempt)
+	if attempt > 0 {
+		id += fmt.Sprintf("/retry-%d", attempt)
 	}
 	return event.InputID(id)
 }
