@@ -18,11 +18,12 @@ import (
 	"github.com/perlica/perlica/service/channel/channeltest"
 	"github.com/perlica/perlica/service/local"
 	"github.com/perlica/perlica/service/matrix/matrixtest"
+	"github.com/perlica/perlica/service/slack/slacktest"
 	"github.com/perlica/perlica/service/telegram/telegramtest"
 )
 
 // subjects are the channels over which the bridge is tested.
-var subjects = []channeltest.Subject{matrixtest.Subject(), telegramtest.Subject()}
+var subjects = []channeltest.Subject{matrixtest.Subject(), slacktest.Subject(), telegramtest.Subject()}
 
 var (
 	channelMessages = flag.Int("channel-messages", 30, "how many messages TestChannelKilled sends over each channel")

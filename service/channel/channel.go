@@ -126,6 +126,7 @@ const (
 	Plain    Format = "plain"
 	Markdown Format = "markdown" // unchanged CommonMark
 	HTML     Format = "html"     // Telegram's subset: b, i, code, pre, a
+	Mrkdwn   Format = "mrkdwn"   // Slack's notation
 )
 
 // Inbound is a message of a person. Chat and Contact are the platform's ids: answers go to the

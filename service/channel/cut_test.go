@@ -35,22 +35,23 @@ func joined(parts []string) string {
 }
 
 func TestFormats(t *testing.T) {
-	for markdown, want := range map[string][2]string{ // plain, HTML
-		"**bold** and *thin*":         {"bold and thin", "<b>bold</b> and <i>thin</i>"},
-		"a_b_c and 2*3*4 <x>&":        {"a_b_c and 234 <x>&", "a_b_c and 2<i>3</i>4 &lt;x&gt;&amp;"},
-		"# Title\ntext":               {"Title\ntext", "<b>Title</b>\ntext"},
-		"`a<b` and `` ` ``":           {"`a<b` and ` ` `", "<code>a&lt;b</code> and <code> ` </code>"},
-		"[link](https://x.org/?a&b)":  {"link (https://x.org/?a&b)", `<a href="https://x.org/?a&amp;b">link</a>`},
-		"[x](javascript:alert)":       {"[x](javascript:alert)", "[x](javascript:alert)"},
-		"```go\nif a < b {\n}\n```":   {"if a < b {\n}", "<pre><code class=\"language-go\">if a &lt; b {\n}</code></pre>"},
-		"not **closed and `neither":   {"not **closed and `neither", "not **closed and `neither"},
-		"**a *b* c**":                 {"a b c", "<b>a <i>b</i> c</b>"},
-		`\*literal\*`:                 {"*literal*", "*literal*"},
-		"one\n\ntwo\n\n\n\nthree":     {"one\n\ntwo\n\nthree", "one\n\ntwo\n\nthree"},
-		"```\nnever closed\n\nfor it": {"never closed\n\nfor it", "<pre>never closed\n\nfor it</pre>"},
+	for markdown, want := range map[string][3]string{ // plain, HTML, Mrkdwn with the sign ° for a gap
+		"**bold** and *thin*":         {"bold and thin", "<b>bold</b> and <i>thin</i>", "°*bold*° and °_thin_°"},
+		"a_b_c and 2*3*4 <x>&":        {"a_b_c and 234 <x>&", "a_b_c and 2<i>3</i>4 &lt;x&gt;&amp;", "a_b_c and 2°_3_°4 &lt;x&gt;&amp;"},
+		"# Title\ntext":               {"Title\ntext", "<b>Title</b>\ntext", "*Title*\ntext"},
+		"`a<b` and `` ` ``":           {"`a<b` and ` ` `", "<code>a&lt;b</code> and <code> ` </code>", "°`a&lt;b`° and °` ` `°"},
+		"[link](https://x.org/?a&b)":  {"link (https://x.org/?a&b)", `<a href="https://x.org/?a&amp;b">link</a>`, "<https://x.org/?a&amp;b|link>"},
+		"[x](javascript:alert)":       {"[x](javascript:alert)", "[x](javascript:alert)", "[x](javascript:alert)"},
+		"```go\nif a < b {\n}\n```":   {"if a < b {\n}", "<pre><code class=\"language-go\">if a &lt; b {\n}</code></pre>", "```\nif a &lt; b {\n}\n```"},
+		"not **closed and `neither":   {"not **closed and `neither", "not **closed and `neither", "not *°*closed and `neither"},
+		"**a *b* c**":                 {"a b c", "<b>a <i>b</i> c</b>", "°*a °_b_° c*°"},
+		`\*literal\*`:                 {"*literal*", "*literal*", "*°literal*°"},
+		"one\n\ntwo\n\n\n\nthree":     {"one\n\ntwo\n\nthree", "one\n\ntwo\n\nthree", "one\n\ntwo\n\nthree"},
+		"```\nnever closed\n\nfor it": {"never closed\n\nfor it", "<pre>never closed\n\nfor it</pre>", "```\nnever closed\n\nfor it\n```"},
 	} {
-		for i, f := range []Format{Plain, HTML} {
-			if got := Cut(markdown, Limits{Format: f}); len(got) != 1 || got[0] != want[i] {
+		for i, f := range []Format{Plain, HTML, Mrkdwn} {
+			got := Cut(markdown, Limits{Format: f})
+			if len(got) != 1 || strings.ReplaceAll(got[0], gap, "°") != want[i] {
 				t.Errorf("%q as %s: %q, want %q", markdown, f, got, want[i])
 			}
 		}
@@ -87,6 +88,7 @@ func TestHostileRepliesTakeAMoment(t *testing.T) {
 	for _, unit := range []string{"*", "_a", "`", "[", "[a](", "**a", "` ``", "\n", "语"} {
 		begin := time.Now()
 		Cut(strings.Repeat(unit, 200_000/len(unit)), Limits{Text: 4096, Format: HTML})
+		Cut(strings.Repeat(unit, 200_000/len(unit)), Limits{Text: 3000, Format: Mrkdwn})
 		if took := time.Since(begin); took > 20*time.Second {
 			t.Errorf("%q took %s", unit, took)
 		}

@@ -29,6 +29,12 @@ func (b block) render(f Format) string {
 			return `<pre><code class="language-` + html.EscapeString(b.lang) + `">` + html.EscapeString(b.text) + "</code></pre>"
 		}
 		return "<pre>" + html.EscapeString(b.text) + "</pre>"
+	case Mrkdwn:
+		if !b.code {
+			return paragraph(b.text, mrkdwnMarks)
+		}
+		// A gap keeps three backticks of the code from ending the block.
+		return "```\n" + strings.ReplaceAll(EscapeMrkdwn(b.text), "```", "``"+gap+"`") + "\n```"
 	}
 	if !b.code {
 		return paragraph(b.text, plainMarks)
@@ -39,15 +45,21 @@ func (b block) render(f Format) string {
 // marks is the notation of bold text, code and other Markdown in a format.
 type marks struct {
 	escape             func(string) string
+	escapeCode         func(string) string
 	bold, italic, code [2]string
+	apart              string // follows a character that Markdown's backslash made literal
 	link               func(text, url string) string
 	heading            [2]string
 }
 
+// gap is a space without a width. Slack needs a space on both sides of a mark. Without the gap, Slack would show the
+// marks of Chinese text and would format the words of an agent that contain marks.
+const gap = "\u200b"
+
 var (
 	plainMarks = marks{
-		escape: func(s string) string { return s },
-		code:   [2]string{"`", "`"}, // distinguishes a name from a word
+		escape: unchanged, escapeCode: unchanged,
+		code: [2]string{"`", "`"}, // distinguishes a name from a word
 		link: func(text, url string) string {
 			if text == url {
 				return url
@@ -56,12 +68,53 @@ var (
 		},
 	}
 	htmlMarks = marks{
-		escape: html.EscapeString,
-		bold:   [2]string{"<b>", "</b>"}, italic: [2]string{"<i>", "</i>"}, code: [2]string{"<code>", "</code>"},
+		escape: html.EscapeString, escapeCode: html.EscapeString,
+		bold: [2]string{"<b>", "</b>"}, italic: [2]string{"<i>", "</i>"}, code: [2]string{"<code>", "</code>"},
 		link:    func(text, url string) string { return `<a href="` + html.EscapeString(url) + `">` + text + "</a>" },
 		heading: [2]string{"<b>", "</b>"},
 	}
+	mrkdwnMarks = marks{
+		escape:     func(s string) string { return loosen(EscapeMrkdwn(s)) },
+		escapeCode: EscapeMrkdwn,
+		bold:       [2]string{gap + "*", "*" + gap}, italic: [2]string{gap + "_", "_" + gap},
+		code: [2]string{gap + "`", "`" + gap}, apart: gap,
+		link: func(text, url string) string {
+			return "<" + strings.ReplaceAll(EscapeMrkdwn(url), "|", "%7C") + "|" + strings.ReplaceAll(text, "|", "¦") + ">"
+		},
+		heading: [2]string{"*", "*"},
+	}
 )
+
+func unchanged(s string) string { return s }
+
+var mrkdwnEntities = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
+
+// EscapeMrkdwn returns a text in which Slack finds no mention, link or other object.
+func EscapeMrkdwn(s string) string { return mrkdwnEntities.Replace(s) }
+
+// loosen puts a gap after each character that would begin a mark of Slack. Such a character has no letter before it,
+// and the same character follows it in the line.
+func loosen(s string) string {
+	if !strings.ContainsAny(s, "*_~`") {
+		return s
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		b.WriteByte(s[i])
+		if strings.IndexByte("*_~`", s[i]) < 0 {
+			continue
+		}
+		before, _ := utf8.DecodeLastRuneInString(s[:i])
+		rest := s[i+1 : min(len(s), i+farthest)]
+		if line, _, ok := strings.Cut(rest, "\n"); ok {
+			rest = line
+		}
+		if !isWord(before) && strings.IndexByte(rest, s[i]) >= 0 {
+			b.WriteString(gap)
+		}
+	}
+	return b.String()
+}
 
 var heading = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^ {0,3}#{1,6}\s+(.*?)(\s+#+)?\s*$`)
@@ -125,7 +178,7 @@ func mark(s string, i int, m marks, depth int) (n int, out string) {
 	rest := s[i:]
 	switch {
 	case rest[0] == '\\' && len(rest) > 1 && strings.IndexByte("\\`*_[]()#<>~", rest[1]) >= 0:
-		return 2, m.escape(rest[1:2])
+		return 2, m.escape(rest[1:2]) + m.apart
 	case rest[0] == '`':
 		ticks := rest[:len(rest)-len(strings.TrimLeft(rest, "`"))]
 		end := closing(rest[len(ticks):], ticks)
@@ -133,7 +186,7 @@ func mark(s string, i int, m marks, depth int) (n int, out string) {
 			return 0, ""
 		}
 		code := rest[len(ticks) : len(ticks)+end]
-		return 2*len(ticks) + end, m.code[0] + m.escape(code) + m.code[1]
+		return 2*len(ticks) + end, m.code[0] + m.escapeCode(code) + m.code[1]
 	case depth >= deepest:
 		return 0, ""
 	case strings.HasPrefix(rest, "**"), strings.HasPrefix(rest, "__"):
@@ -219,11 +272,16 @@ var tag = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`</?(?:b|strong|i|em|u|s|a|code|pre|blockquote)(?:\s[^<>]*)?>`)
 })
 
-// Unformatted returns a formatted text as plain text. Markdown stays unchanged, because it is
-// readable.
+var mrkdwnLink = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`<([^<>|]*)\|([^<>]*)>`) })
+
+// Unformatted returns a formatted text as plain text. Markdown stays unchanged, because it is readable. The marks of
+// Mrkdwn stay for the same reason.
 func Unformatted(text string, f Format) string {
-	if f != HTML {
-		return text
+	switch f {
+	case HTML:
+		return html.UnescapeString(tag().ReplaceAllString(text, ""))
+	case Mrkdwn:
+		return html.UnescapeString(strings.ReplaceAll(mrkdwnLink().ReplaceAllString(text, "$2 ($1)"), gap, ""))
 	}
-	return html.UnescapeString(tag().ReplaceAllString(text, ""))
+	return text
 }
