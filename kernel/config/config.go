@@ -122,6 +122,7 @@ type Service struct {
 	// off. The bridge also serves "local" if Channels does not have it.
 	Channels map[string]bool
 	Telegram Telegram
+	Slack    Slack
 	Webhook  Webhook
 	IMessage IMessage
 	Matrix   Matrix
@@ -150,6 +151,13 @@ type Service struct {
 type Telegram struct {
 	Token   Secret
 	BaseURL string
+}
+
+// Slack is the configuration of the channel "slack". "" means the channel's default.
+type Slack struct {
+	AppToken Secret
+	BotToken Secret
+	BaseURL  string
 }
 
 // Webhook is the configuration of the channel "webhook". "" and 0 mean the channel's default.

@@ -262,8 +262,8 @@ var table = []row{
 			"see docs/changes.md. Absent: in trusted projects.",
 		store: func(t target, v any) { on := v.(bool); t.config.RecordGit = &on }},
 	{name: "service.channels.<id>", kind: boolean, example: "true", exampleID: "telegram", loosens: whenSwitchedOn,
-		help: "The bridge serves this channel: `local`, `telegram`, `webhook`, `imessage`, `matrix` or `ntfy`. Absent: " +
-			"`local` is served, the others are not.",
+		help: "The bridge serves this channel: `local`, `telegram`, `slack`, `webhook`, `imessage`, `matrix` or `ntfy`. " +
+			"Absent: `local` is served, the others are not.",
 		store: func(t target, v any) { t.config.Service.Channels[t.id] = v.(bool) }},
 	{name: "service.telegram.token_file", kind: text, example: `"~/secrets/telegram.token"`, check: checkSecretFile,
 		loosens: always,
@@ -277,6 +277,26 @@ var table = []row{
 		loosens: always,
 		help:    "The address of a Bot API server of your own. Absent: Telegram's.",
 		store:   func(t target, v any) { t.config.Service.Telegram.BaseURL = v.(string) }},
+	{name: "service.slack.app_token_file", kind: text, example: `"~/secrets/slack-app.token"`, check: checkSecretFile,
+		loosens: always,
+		help: "The file that holds the app's app-level token (`xapp-`). No one else may read it (0600). Absent: " +
+			"`slack-app.token` in the user's configuration directory.",
+		store: func(t target, v any) { t.config.Service.Slack.AppToken.File = v.(string) }},
+	{name: "service.slack.app_token_env", kind: text, example: `"SLACK_APP_TOKEN"`, check: checkEnvName, loosens: always,
+		help:  "The environment variable that holds the app-level token, instead of a file.",
+		store: func(t target, v any) { t.config.Service.Slack.AppToken.Env = v.(string) }},
+	{name: "service.slack.bot_token_file", kind: text, example: `"~/secrets/slack-bot.token"`, check: checkSecretFile,
+		loosens: always,
+		help: "The file that holds the app's bot token (`xoxb-`). No one else may read it (0600). Absent: " +
+			"`slack-bot.token` in the user's configuration directory.",
+		store: func(t target, v any) { t.config.Service.Slack.BotToken.File = v.(string) }},
+	{name: "service.slack.bot_token_env", kind: text, example: `"SLACK_BOT_TOKEN"`, check: checkEnvName, loosens: always,
+		help:  "The environment variable that holds the bot token, instead of a file.",
+		store: func(t target, v any) { t.config.Service.Slack.BotToken.Env = v.(string) }},
+	{name: "service.slack.base_url", kind: text, example: `"https://slack-gov.com/api"`, check: checkURL, secret: true,
+		loosens: always,
+		help:    "The address of the Web API. Absent: `https://slack.com/api`.",
+		store:   func(t target, v any) { t.config.Service.Slack.BaseURL = v.(string) }},
 	{name: "service.webhook.secret_file", kind: text, example: `"~/secrets/webhook.secret"`, check: checkSecretFile,
 		loosens: always,
 		help: "The file that holds the secret with which both sides sign. No one else may read it (0600). Absent: " +

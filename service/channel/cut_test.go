@@ -36,18 +36,24 @@ func joined(parts []string) string {
 
 func TestFormats(t *testing.T) {
 	for markdown, want := range map[string][3]string{ // plain, HTML, Mrkdwn with the sign ° for a gap
-		"**bold** and *thin*":         {"bold and thin", "<b>bold</b> and <i>thin</i>", "°*bold*° and °_thin_°"},
-		"a_b_c and 2*3*4 <x>&":        {"a_b_c and 234 <x>&", "a_b_c and 2<i>3</i>4 &lt;x&gt;&amp;", "a_b_c and 2°_3_°4 &lt;x&gt;&amp;"},
-		"# Title\ntext":               {"Title\ntext", "<b>Title</b>\ntext", "*Title*\ntext"},
-		"`a<b` and `` ` ``":           {"`a<b` and ` ` `", "<code>a&lt;b</code> and <code> ` </code>", "°`a&lt;b`° and °` ` `°"},
-		"[link](https://x.org/?a&b)":  {"link (https://x.org/?a&b)", `<a href="https://x.org/?a&amp;b">link</a>`, "<https://x.org/?a&amp;b|link>"},
-		"[x](javascript:alert)":       {"[x](javascript:alert)", "[x](javascript:alert)", "[x](javascript:alert)"},
-		"```go\nif a < b {\n}\n```":   {"if a < b {\n}", "<pre><code class=\"language-go\">if a &lt; b {\n}</code></pre>", "```\nif a &lt; b {\n}\n```"},
-		"not **closed and `neither":   {"not **closed and `neither", "not **closed and `neither", "not *°*closed and `neither"},
-		"**a *b* c**":                 {"a b c", "<b>a <i>b</i> c</b>", "°*a °_b_° c*°"},
-		`\*literal\*`:                 {"*literal*", "*literal*", "*°literal*°"},
-		"one\n\ntwo\n\n\n\nthree":     {"one\n\ntwo\n\nthree", "one\n\ntwo\n\nthree", "one\n\ntwo\n\nthree"},
-		"```\nnever closed\n\nfor it": {"never closed\n\nfor it", "<pre>never closed\n\nfor it</pre>", "```\nnever closed\n\nfor it\n```"},
+		"**bold** and *thin*": {"bold and thin", "<b>bold</b> and <i>thin</i>", "°*bold*° and °_thin_°"},
+		"a_b_c and 2*3*4 <x>&": {"a_b_c and 234 <x>&", "a_b_c and 2<i>3</i>4 &lt;x&gt;&amp;",
+			"a_b_c and 2°_3_°4 &lt;x&gt;&amp;"},
+		"# Title\ntext": {"Title\ntext", "<b>Title</b>\ntext", "*Title*\ntext"},
+		"`a<b` and `` ` ``": {"`a<b` and ` ` `", "<code>a&lt;b</code> and <code> ` </code>",
+			"°`a&lt;b`° and °` ` `°"},
+		"[link](https://x.org/?a&b)": {"link (https://x.org/?a&b)", `<a href="https://x.org/?a&amp;b">link</a>`,
+			"<https://x.org/?a&amp;b|link>"},
+		"[x](javascript:alert)": {"[x](javascript:alert)", "[x](javascript:alert)", "[x](javascript:alert)"},
+		"```go\nif a < b {\n}\n```": {"if a < b {\n}", "<pre><code class=\"language-go\">if a &lt; b {\n}</code></pre>",
+			"```\nif a &lt; b {\n}\n```"},
+		"not **closed and `neither": {"not **closed and `neither", "not **closed and `neither",
+			"not *°*closed and `neither"},
+		"**a *b* c**":             {"a b c", "<b>a <i>b</i> c</b>", "°*a °_b_° c*°"},
+		`\*literal\*`:             {"*literal*", "*literal*", "*°literal*°"},
+		"one\n\ntwo\n\n\n\nthree": {"one\n\ntwo\n\nthree", "one\n\ntwo\n\nthree", "one\n\ntwo\n\nthree"},
+		"```\nnever closed\n\nfor it": {"never closed\n\nfor it", "<pre>never closed\n\nfor it</pre>",
+			"```\nnever closed\n\nfor it\n```"},
 	} {
 		for i, f := range []Format{Plain, HTML, Mrkdwn} {
 			got := Cut(markdown, Limits{Format: f})

@@ -136,14 +136,14 @@ func checkTokens(opt Options) error {
 		text := string(t.token)
 		switch {
 		case strings.HasPrefix(text, t.prefix) && len(text) > len(t.prefix) && !strings.ContainsAny(text, " \t\r\n"):
-		case strings.HasPrefix(text, "xapp-"):
+		case strings.HasPrefix(text, "xapp-") && t.prefix != "xapp-":
 			return fmt.Errorf("slack: the %s is an app-level token; it must begin with %s", t.name, t.prefix)
-		case strings.HasPrefix(text, "xoxb-"):
+		case strings.HasPrefix(text, "xoxb-") && t.prefix != "xoxb-":
 			return fmt.Errorf("slack: the %s is a bot token; it must begin with %s", t.name, t.prefix)
 		case strings.HasPrefix(text, "xoxp-"), strings.HasPrefix(text, "xoxe"):
 			return fmt.Errorf("slack: the %s is a user token; it must begin with %s", t.name, t.prefix)
 		default:
-			return fmt.Errorf("slack: the %s must begin with %s", t.name, t.prefix)
+			return fmt.Errorf("slack: the %s must begin with %s and have no spaces", t.name, t.prefix)
 		}
 	}
 	return nil

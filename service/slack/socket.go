@@ -40,6 +40,12 @@ type frame struct {
 	Reason   string          `json:"reason"`
 	Envelope string          `json:"envelope_id"`
 	Payload  json.RawMessage `json:"payload"`
+
+	// The greeting has these members.
+	Connections int `json:"num_connections"` // of all programs with the app-level token
+	Info        struct {
+		App string `json:"app_id"`
+	} `json:"connection_info"`
 }
 
 // Poll first acknowledges the messages up to the cursor, because the caller has stored them. It then waits for further
@@ -123,7 +129,7 @@ func (c *Channel) connect(ctx context.Context) error {
 	if err := c.learnIdentity(ctx); err != nil {
 		return err
 	}
-	at, err := c.dial(ctx)
+	at, _, err := c.dial(ctx)
 	if err != nil {
 		return err
 	}
@@ -139,38 +145,38 @@ func (c *Channel) connect(ctx context.Context) error {
 	return nil
 }
 
-// dial opens a WebSocket.
-func (c *Channel) dial(ctx context.Context) (*connection, error) {
+// dial opens a WebSocket and returns it with Slack's greeting.
+func (c *Channel) dial(ctx context.Context) (at *connection, hello frame, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.opt.Timeout)
 	defer cancel()
 	var a struct {
 		URL string `json:"url"`
 	}
 	if err := c.callWith(ctx, c.opt.AppToken, "apps.connections.open", nil, &a); err != nil {
-		return nil, err
+		return nil, hello, err
 	}
 	if scheme := "wss://"; !strings.HasPrefix(a.URL, scheme) && c.base.Scheme == "https" {
-		return nil, errors.New("slack: the address of the socket is not encrypted")
+		return nil, hello, errors.New("slack: the address of the socket is not encrypted")
 	}
 	ws, _, err := websocket.Dial(ctx, a.URL, &websocket.DialOptions{HTTPClient: c.client})
 	if err != nil {
 		// The address has a secret ticket.
-		return nil, fmt.Errorf("slack: the socket does not open: %s", strings.ReplaceAll(channel.WithoutURL(err).Error(),
-			a.URL, "(address)"))
+		text := strings.ReplaceAll(channel.WithoutURL(err).Error(), a.URL, "(address)")
+		return nil, hello, fmt.Errorf("slack: the socket does not open: %s", text)
 	}
 	ws.SetReadLimit(maxEnvelope)
-	f, err := readFrame(ctx, ws)
-	if err == nil && f.Type != "hello" {
-		err = fmt.Errorf("the first frame is %.40q", f.Type)
-		if f.Type == "disconnect" {
-			err = disconnected(f.Reason)
+	hello, err = readFrame(ctx, ws)
+	if err == nil && hello.Type != "hello" {
+		err = fmt.Errorf("the first frame is %.40q", hello.Type)
+		if hello.Type == "disconnect" {
+			err = disconnected(hello.Reason)
 		}
 	}
 	if err != nil {
 		_ = ws.CloseNow() // nothing was received
-		return nil, fmt.Errorf("slack: the socket has no greeting: %w", err)
+		return nil, hello, fmt.Errorf("slack: no greeting: %w", err)
 	}
-	return &connection{ws: ws}, nil
+	return &connection{ws: ws}, hello, nil
 }
 
 func readFrame(ctx context.Context, ws *websocket.Conn) (f frame, err error) {
@@ -232,11 +238,13 @@ func (c *Channel) retire(at *connection, reason string) {
 	c.changed()
 }
 
+var errDisabled = errors.New("slack: Socket Mode is off: switch it on in the settings of the app")
+
 // disconnected returns the error of a connection that Slack ends for a reason.
 func disconnected(reason string) error {
 	switch reason {
 	case "link_disabled":
-		return errors.New("slack: Socket Mode was switched off: switch it on in the settings of the app")
+		return errDisabled
 	case "too_many_websockets":
 		return errors.New("slack: too many programs are connected with the app-level token")
 	}

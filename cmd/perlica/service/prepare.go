@@ -16,6 +16,7 @@ import (
 	"github.com/perlica/perlica/service/local"
 	"github.com/perlica/perlica/service/matrix"
 	"github.com/perlica/perlica/service/ntfy"
+	"github.com/perlica/perlica/service/slack"
 	"github.com/perlica/perlica/service/telegram"
 	"github.com/perlica/perlica/service/webhook"
 )
@@ -33,6 +34,7 @@ type openChannel func() (channel.Channel, error)
 var channels = map[string]prepareChannel{
 	local.Name: prepareLocal,
 	"telegram": prepareTelegram,
+	"slack":    prepareSlack,
 	"webhook":  prepareWebhook,
 	"imessage": prepareIMessage,
 	"matrix":   prepareMatrix,
@@ -60,6 +62,31 @@ func prepareTelegram(a *app, p *project.Project, paired func(string) bool) (open
 	c, err := telegram.New(opt)
 	if err != nil {
 		return nil, frame.WithHint(err, "see docs/channel-telegram.md")
+	}
+	return func() (channel.Channel, error) { return c, nil }, nil
+}
+
+func prepareSlack(a *app, p *project.Project, paired func(string) bool) (openChannel, error) {
+	s := p.Config.Service.Slack
+	app, err := a.readSecret(p, "the app-level token", s.AppToken, "slack-app.token",
+		"docs/channel-slack.md says how to make the app. Run (umask 077; mkdir -p %s && cat > %s), paste the token that "+
+			"begins with xapp-, press Enter and Ctrl-D")
+	if err != nil {
+		return nil, err
+	}
+	bot, err := a.readSecret(p, "the bot token", s.BotToken, "slack-bot.token",
+		"your app at https://api.slack.com/apps shows it (OAuth & Permissions). Run (umask 077; mkdir -p %s && cat > %s), "+
+			"paste the token that begins with xoxb-, press Enter and Ctrl-D")
+	if err != nil {
+		return nil, err
+	}
+	opt := slack.Options{AppToken: slack.Token(app), BotToken: slack.Token(bot), BaseURL: s.BaseURL}
+	if paired != nil {
+		opt.Files = filesOf(p, "slack")
+	}
+	c, err := slack.New(opt)
+	if err != nil {
+		return nil, frame.WithHint(err, "see docs/channel-slack.md")
 	}
 	return func() (channel.Channel, error) { return c, nil }, nil
 }

@@ -84,6 +84,9 @@ func (s *Server) method(r *http.Request, method string) (map[string]any, code) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	token, want := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "), BotToken
+	if token == "" {
+		token = r.Form.Get("token")
+	}
 	if method == "apps.connections.open" {
 		want = AppToken
 	}
@@ -106,6 +109,8 @@ func (s *Server) method(r *http.Request, method string) (map[string]any, code) {
 			return nil, "socket_mode_disabled"
 		}
 		return map[string]any{"url": "ws" + strings.TrimPrefix(s.host, "http") + "/link/?ticket=secret-ticket"}, ""
+	case "bots.info":
+		return map[string]any{"bot": map[string]any{"id": BotID, "app_id": s.App}}, ""
 	case "users.info":
 		name, ok := s.people[r.Form.Get("user")]
 		if !ok {
@@ -156,41 +161,8 @@ func (s *Server) post(form url.Values, edits bool) (map[string]any, code) {
 	if c := s.checkChannel(m.Channel, m.Thread); c != "" {
 		return nil, c
 	}
-	var blocks []struct {
-		Type string `json:"type"`
-		Text *struct {
-			Type, Text string
-		} `json:"text"`
-		Elements []struct {
-			Type   string `json:"type"`
-			Action string `json:"action_id"`
-			Value  string `json:"value"`
-			Text   struct {
-				Type, Text string
-			} `json:"text"`
-		} `json:"elements"`
-	}
-	if text := form.Get("blocks"); text != "" && json.Unmarshal([]byte(text), &blocks) != nil {
-		return nil, "invalid_blocks_format"
-	}
-	actions := map[string]bool{}
-	for _, b := range blocks {
-		switch {
-		case b.Type == "section" && b.Text != nil && b.Text.Text != "" &&
-			utf8.RuneCountInString(b.Text.Text) <= longestSection:
-			m.Text, m.Plain = b.Text.Text, b.Text.Type == "plain_text"
-		case b.Type == "actions" && len(b.Elements) > 0 && len(b.Elements) <= 25:
-		default:
-			return nil, "invalid_blocks"
-		}
-		for _, e := range b.Elements {
-			if e.Type != "button" || e.Text.Type != "plain_text" || e.Action == "" || actions[e.Action] ||
-				utf8.RuneCountInString(e.Text.Text) > longestLabel || len(e.Value) > longestValue {
-				return nil, "invalid_blocks"
-			}
-			actions[e.Action] = true
-			m.Buttons = append(m.Buttons, Button{e.Text.Text, e.Action, e.Value})
-		}
+	if c := m.readBlocks(form.Get("blocks")); c != "" {
+		return nil, c
 	}
 	var about struct {
 		Payload struct {
@@ -221,6 +193,47 @@ func (s *Server) post(form url.Values, edits bool) (map[string]any, code) {
 	}
 	s.changed()
 	return map[string]any{"channel": m.Channel, "ts": m.TS}, ""
+}
+
+// readBlocks takes the text and the buttons from the blocks of a message.
+func (m *Message) readBlocks(text string) code {
+	var blocks []struct {
+		Type string `json:"type"`
+		Text *struct {
+			Type, Text string
+		} `json:"text"`
+		Elements []struct {
+			Type   string `json:"type"`
+			Action string `json:"action_id"`
+			Value  string `json:"value"`
+			Text   struct {
+				Type, Text string
+			} `json:"text"`
+		} `json:"elements"`
+	}
+	if text != "" && json.Unmarshal([]byte(text), &blocks) != nil {
+		return "invalid_blocks_format"
+	}
+	actions := map[string]bool{}
+	for _, b := range blocks {
+		switch {
+		case b.Type == "section" && b.Text != nil && b.Text.Text != "" &&
+			utf8.RuneCountInString(b.Text.Text) <= longestSection:
+			m.Text, m.Plain = b.Text.Text, b.Text.Type == "plain_text"
+		case b.Type == "actions" && len(b.Elements) > 0 && len(b.Elements) <= 25:
+		default:
+			return "invalid_blocks"
+		}
+		for _, e := range b.Elements {
+			if e.Type != "button" || e.Text.Type != "plain_text" || e.Action == "" || actions[e.Action] ||
+				utf8.RuneCountInString(e.Text.Text) > longestLabel || len(e.Value) > longestValue {
+				return "invalid_blocks"
+			}
+			actions[e.Action] = true
+			m.Buttons = append(m.Buttons, Button{e.Text.Text, e.Action, e.Value})
+		}
+	}
+	return ""
 }
 
 // checkChannel checks the target of a message.
@@ -276,7 +289,11 @@ func (s *Server) fileMethod(form url.Values, method string) (map[string]any, cod
 
 // serveUpload accepts the content of a file.
 func (s *Server) serveUpload(w http.ResponseWriter, r *http.Request, id string) {
-	b, err := io.ReadAll(r.Body)
+	body := io.Reader(r.Body)
+	if part, _, err := r.FormFile("file"); err == nil { // a form instead of the bytes alone
+		body = part
+	}
+	b, err := io.ReadAll(body)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if f := s.files[id]; err == nil && f != nil && r.Method == http.MethodPost {

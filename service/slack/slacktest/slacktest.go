@@ -1,9 +1,9 @@
-// Package slacktest is a Slack for tests, with real HTTP and WebSockets and without Slack.
+// Package slacktest is a Slack for tests, with real HTTP and real sockets and without Slack.
 //
-// It has the properties that the bridge depends on. An envelope is sent over one of the open sockets, and it comes again
-// after the end of its socket unless it was acknowledged. Tokens have kinds and scopes. A method takes the parameters of
-// a form and answers with an error code. Blocks have limits. The server refuses the same requests as Slack, as far as
-// the bridge makes them.
+// It has the properties that the bridge depends on. An envelope is sent over one of the open sockets. It comes again
+// after the end of its socket unless it was acknowledged. Tokens have kinds and scopes. A method takes the parameters
+// of a form and answers with an error code. Blocks have limits. The server refuses the same requests as Slack, as far
+// as the bridge makes them.
 package slacktest
 
 import (
@@ -39,8 +39,11 @@ type Server struct {
 	Fault func(method string) Fault
 	// SocketFault is called before each delivery of an envelope. It may be nil.
 	SocketFault func() SocketFault
-	// Scopes are the scopes of the bot token.
+	// Deaf reports whether a new socket gets no answers to its pings. It may be nil.
+	Deaf func() bool
+	// Scopes are the scopes of the bot token, and App is its app.
 	Scopes []string
+	App    string
 
 	host   string
 	ctx    context.Context
@@ -127,7 +130,7 @@ const (
 // New starts a server. It ends with the test.
 func New(t testing.TB) *Server {
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &Server{ctx: ctx, Scopes: Scopes, change: make(chan struct{}), calls: map[string]int{},
+	s := &Server{ctx: ctx, Scopes: Scopes, App: "A0PERLICA", change: make(chan struct{}), calls: map[string]int{},
 		record: record{files: map[string]*File{}, people: map[string]string{}}}
 	h := httptest.NewServer(s)
 	s.URL, s.host = h.URL+"/api", h.URL
