@@ -1,7 +1,8 @@
 // Package matrixtest is a homeserver for tests, from the public description of the client-server API, with real HTTP.
 //
 // It has the properties that the channel depends on. A sync is held open, limits its timelines and applies the filter.
-// A transaction id makes one event. Invitations show a part of the state. The server misbehaves on request, see [Fault].
+// A transaction id makes one event. Invitations show a part of the state. The server misbehaves on request, see
+// [Fault].
 package matrixtest
 
 import (
