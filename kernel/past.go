@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"iter"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/coder/acp-go-sdk"
@@ -38,8 +40,9 @@ type PastQuestion struct {
 	Decided *fact.PolicyDecided
 	// Rules are the rules of the run alone, as fact.MessageReceived has them.
 	Rules []string
-	// Request is the agent's request, which was read again from the log. It is empty if Lacks is not nil.
-	Request policy.Request
+	// Request is the agent's request, which was read again from the log. It has no session, so equal requests are the
+	// same pointer. It is nil if Lacks is not.
+	Request *policy.Assessed
 	// Lacks is the reason why the request cannot be judged again. It is nil if the policy can judge the request.
 	Lacks *message.Text
 }
@@ -59,18 +62,23 @@ var (
 
 // ReadPastQuestions returns the questions of the log since a time, oldest first. It reads each request by the same
 // functions as a running turn. The parameter "at" has the directories of this user; its Dir is ignored. A request can
-// be judged again only if this gives the commands, directory, paths, targets of links and tier that are on record.
-func ReadPastQuestions(ctx context.Context, log event.Reader, at shell.Place, since time.Time) ([]PastQuestion, error) {
-	p := pastReader{log: log, home: at, runs: map[event.RunID]*pastRun{}, sessions: map[event.SessionID]*pastSession{}}
+// be judged again only if this gives the commands, directory, paths, targets of links and tier that are on record. If
+// "progress" is not nil, ReadPastQuestions calls it with the number of each read event.
+func ReadPastQuestions(ctx context.Context, log event.Reader, at shell.Place, since time.Time,
+	progress func(event.Seq)) ([]PastQuestion, error) {
+	p := pastReader{log: log, home: at, progress: progress, runs: map[event.RunID]*pastRun{},
+		sessions: map[event.SessionID]*pastSession{}, places: map[string]shell.Place{}, read: map[string]readRequest{}}
 	var list []*pastQuestion
 	asked := map[event.InteractionID]*pastQuestion{}
 	facts := event.Query{Since: since, Types: []event.Type{event.InteractionRequested, event.InteractionAnswered,
-		event.InteractionLapsed, event.PolicyDecided}}
-	for e, err := range log.Events(ctx, facts) {
+		event.InteractionLapsed, event.PolicyDecided, event.MessageReceived, event.Requested}}
+	for e, err := range ahead(log.Events(ctx, facts)) {
 		if err != nil {
 			return nil, err
 		}
 		switch e.Type {
+		case event.MessageReceived, event.Requested:
+			p.addFact(e)
 		case event.InteractionAnswered, event.InteractionLapsed:
 			if q := asked[e.Interaction]; q != nil {
 				if q.End, err = interaction.DecodeEnd(e); err != nil {
@@ -87,7 +95,7 @@ func ReadPastQuestions(ctx context.Context, log event.Reader, at shell.Place, si
 	if len(list) == 0 {
 		return nil, nil
 	}
-	first, err := p.firstOfRuns(ctx, list)
+	first, err := p.readInputs(ctx, list)
 	if err != nil {
 		return nil, err
 	}
@@ -97,19 +105,76 @@ func ReadPastQuestions(ctx context.Context, log event.Reader, at shell.Place, si
 	return p.readRequests(ctx, list, first)
 }
 
-// firstOfRuns returns the first event of all runs with one of the questions.
-func (p *pastReader) firstOfRuns(ctx context.Context, list []*pastQuestion) (event.Seq, error) {
-	first, seen := list[0].seq, map[event.RunID]bool{}
+// ahead yields the events of a sequence. Another goroutine reads the events, so that reading and handling use two
+// processors. It has ended when the loop ends.
+func ahead(events iter.Seq2[event.Event, error]) iter.Seq2[event.Event, error] {
+	type read struct {
+		event.Event
+		err error
+	}
+	return func(yield func(event.Event, error) bool) {
+		const some = 256
+		batches, stop := make(chan []read, 2), make(chan struct{})
+		go func() {
+			defer close(batches)
+			batch := make([]read, 0, some)
+			for e, err := range events {
+				if batch = append(batch, read{e, err}); len(batch) < some && err == nil {
+					continue
+				}
+				select {
+				case batches <- batch:
+					batch = make([]read, 0, some)
+				case <-stop:
+					return
+				}
+			}
+			select {
+			case batches <- batch:
+			case <-stop:
+			}
+		}()
+		defer func() {
+			close(stop)
+			for range batches { // until the goroutine has ended
+			}
+		}()
+		for batch := range batches {
+			for _, r := range batch {
+				if !yield(r.Event, r.err) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// readInputs reads the inputs of the questions' runs that began before the questions were selected. It returns the
+// number of the first input.
+func (p *pastReader) readInputs(ctx context.Context, list []*pastQuestion) (event.Seq, error) {
+	first := list[0].seq
 	for _, q := range list {
-		if seen[q.Run] {
+		if q.Run == "" {
 			continue
 		}
-		seen[q.Run] = true
-		for e, err := range p.log.Events(ctx, event.Query{Run: q.Run, Class: event.Fact, Limit: 1}) {
-			if err != nil {
-				return 0, err
+		if r := p.runOf(q.Run); r.input.Seq == 0 && !r.missing {
+			r.missing = true // unless a fact of the run follows
+			for e, err := range p.log.Events(ctx, event.Query{Run: q.Run, Class: event.Fact, Limit: 1}) {
+				if err != nil {
+					return 0, err
+				}
+				first = min(first, e.Seq)
 			}
-			first = min(first, e.Seq)
+			types := []event.Type{event.MessageReceived, event.Requested}
+			for e, err := range p.log.Events(ctx, event.Query{Run: q.Run, Types: types}) {
+				if err != nil {
+					return 0, err
+				}
+				p.addFact(e)
+			}
+		}
+		if seq := p.runOf(q.Run).input.Seq; seq > 0 {
+			first = min(first, seq)
 		}
 	}
 	return first, nil
@@ -156,8 +221,24 @@ func newPastQuestion(e event.Event) *pastQuestion {
 type pastReader struct {
 	log      event.Reader
 	home     shell.Place
+	progress func(event.Seq)
 	runs     map[event.RunID]*pastRun
 	sessions map[event.SessionID]*pastSession
+	places   map[string]shell.Place // by the directory of the run
+	read     map[string]readRequest // by everything that the reading depends on
+}
+
+// readRequest is a request with the parts that differs compares.
+type readRequest struct {
+	*policy.Assessed
+	commands []string
+	dir      string
+	targets  map[string]string
+}
+
+func newReadRequest(r policy.Request) readRequest {
+	commands, dir := commandTexts(r)
+	return readRequest{policy.Assess(r), commands, dir, r.Targets()}
 }
 
 // pastSession has the agents, the sandboxes and the changed files of a session.
@@ -176,7 +257,7 @@ type setUp struct {
 // readSetUps reads the agents' names and sandboxes of all sessions.
 func (p *pastReader) readSetUps(ctx context.Context, until event.Seq) error {
 	q := event.Query{Until: until, Types: []event.Type{event.SessionStarted, event.SandboxEntered}}
-	for e, err := range p.log.Events(ctx, q) {
+	for e, err := range ahead(p.log.Events(ctx, q)) {
 		if err != nil {
 			return err
 		}
@@ -203,11 +284,31 @@ func (p *pastReader) readSetUps(ctx context.Context, until event.Seq) error {
 
 // pastRun is a run with the tool calls that its agent has described so far.
 type pastRun struct {
-	input    *fact.MessageReceived
-	command  []string
-	called   bool
+	input    event.Event // zero until it was read
+	missing  bool        // the log has no input
+	called   event.Event // the intent; zero until it was read
 	sums     *accumulator
 	requests map[string]*pastRequest // the newest of each JSON-RPC id
+}
+
+func (p *pastReader) runOf(id event.RunID) *pastRun {
+	r := p.runs[id]
+	if r == nil {
+		r = &pastRun{sums: newAccumulator(time.Now), requests: map[string]*pastRequest{}}
+		p.runs[id] = r
+	}
+	return r
+}
+
+// addFact adds the input or the intent of a run.
+func (p *pastReader) addFact(e event.Event) {
+	switch {
+	case e.Run == "":
+	case e.Type == event.MessageReceived:
+		p.runOf(e.Run).input = e
+	default:
+		p.runOf(e.Run).called = e
+	}
 }
 
 // pastRequest is a recorded request for permission.
@@ -231,57 +332,37 @@ func (p *pastReader) readRequests(ctx context.Context, list []*pastQuestion, fir
 		}
 		return nil
 	}
-	events := event.Query{After: first - 1, Until: list[len(list)-1].seq, Types: []event.Type{event.MessageReceived,
-		event.Requested, event.NotificationReceived}}
-	for e, err := range p.log.Events(ctx, events) {
+	events := event.Query{After: first - 1, Until: list[len(list)-1].seq,
+		Types: []event.Type{event.NotificationReceived}}
+	for e, err := range ahead(p.log.Events(ctx, events)) {
 		if err != nil {
 			return nil, err
 		}
 		if err := next(e.Seq); err != nil {
 			return nil, err
 		}
-		p.addEvent(e)
+		if p.progress != nil {
+			p.progress(e.Seq)
+		}
+		if e.Run != "" {
+			p.runOf(e.Run).addLine(e)
+		}
 	}
 	return out, next(0)
 }
 
-// addEvent adds an event to its run.
-func (p *pastReader) addEvent(e event.Event) {
-	if e.Run == "" {
-		return
-	}
-	r := p.runs[e.Run]
-	if r == nil {
-		r = &pastRun{sums: newAccumulator(time.Now), requests: map[string]*pastRequest{}}
-		p.runs[e.Run] = r
-	}
-	switch e.Type {
-	case event.MessageReceived:
-		if in, err := fact.Decode[fact.MessageReceived](e); err == nil {
-			r.input = &in
-		}
-	case event.Requested:
-		r.called = true
-		if q, err := fact.Decode[fact.Requested](e); err == nil {
-			r.command = q.Agent
-		}
-	default:
-		r.addLine(e.Payload)
-	}
-}
-
 // addLine adds a line of the agent. A line before the call may repeat an earlier turn, so its tool calls do not count.
-func (r *pastRun) addLine(line []byte) {
-	if !bytes.Contains(line, []byte("toolCall")) {
+func (r *pastRun) addLine(e event.Event) {
+	if !bytes.Contains(e.Payload, []byte("toolCall")) {
 		return
 	}
-	if u, ok := provider.ParseUpdate(line, ""); ok {
-		if u.Tool != nil && r.called {
+	if u, ok := provider.ParseUpdate(e.Payload, ""); ok {
+		if u.Tool != nil && r.called.Seq > 0 && r.called.Seq < e.Seq {
 			r.sums.mergeTool(*u.Tool)
 		}
 		return
 	}
-	if p, ok := provider.ParsePermission(line); ok {
+	if p, ok := provider.ParsePermission(e.Payload); ok {
 		announced, whole := r.sums.addQuestion(p.Tool)
 		p.Tool = whole
 		r.requests[p.ID] = &pastRequest{p, announced}
@@ -291,7 +372,12 @@ func (r *pastRun) addLine(line []byte) {
 // readQuestion reads the request of a question, and compares the reading with the record.
 func (p *pastReader) readQuestion(q *pastQuestion) error {
 	r := p.runs[q.Run]
-	if r == nil || r.input == nil {
+	if r == nil || r.input.Seq == 0 {
+		q.Lacks = lacksInput
+		return nil
+	}
+	input, err := fact.Decode[fact.MessageReceived](r.input)
+	if err != nil {
 		q.Lacks = lacksInput
 		return nil
 	}
@@ -300,30 +386,76 @@ func (p *pastReader) readQuestion(q *pastQuestion) error {
 		q.Lacks = lacksRequest
 		return nil
 	}
-	q.Rules = r.input.Rules
+	q.Rules = input.Rules
+	called, _ := fact.Decode[fact.Requested](r.called) // without an intent the agent's command is unknown
 	now := p.setUpOf(q)
-	k := asker{speaker{r.input.Provider, knownAgent(r.input.Provider, now.agent)}, q.Session, r.command}
-	a := asking{PermissionRequest: req.PermissionRequest, place: p.home}
-	a.place.Dir = r.input.Dir
-	a.place = realPlace(a.place)
-	for _, changed := range []func() (shell.Changed, error){
-		func() (shell.Changed, error) { return nil, nil },
-		func() (shell.Changed, error) { return p.changedFiles(q, k.speaker, a.place) },
-	} {
-		read, err := k.readQuestion(&a, req.announced, changed)
+	k := asker{speaker{input.Provider, knownAgent(input.Provider, now.agent)}, "", called.Agent}
+	a := asking{PermissionRequest: req.PermissionRequest, place: p.placeOf(input.Dir)}
+	key := k.key(a, req.announced)
+	got, known := p.read[key]
+	if !known {
+		read, err := k.readQuestion(&a, req.announced, func() (shell.Changed, error) { return nil, nil })
 		if err != nil {
 			return err
 		}
-		q.Request = read.Request
-		// The files that the session changed can only raise the tier, and they take long to compute.
-		if q.Lacks = q.differs(now); q.Lacks == nil || now.isBox() {
-			break
-		}
+		got = newReadRequest(read.Request)
+		p.read[key] = got
 	}
-	if q.Lacks != nil {
-		q.Request = policy.Request{}
+	// The files that the session changed can only raise the tier, and they take long to compute.
+	if q.Lacks = q.differs(got, now); q.Lacks != nil && !now.isBox() {
+		read, err := k.readQuestion(&a, req.announced, func() (shell.Changed, error) {
+			return p.changedFiles(q, k.speaker, a.place)
+		})
+		if err != nil {
+			return err
+		}
+		got = newReadRequest(read.Request)
+		q.Lacks = q.differs(got, now)
+	}
+	if q.Lacks == nil {
+		q.Request = got.Assessed
 	}
 	return nil
+}
+
+// placeOf returns the place of a run, with resolved links.
+func (p *pastReader) placeOf(dir string) shell.Place {
+	at, known := p.places[dir]
+	if !known {
+		at = p.home
+		at.Dir = dir
+		at = realPlace(at)
+		p.places[dir] = at
+	}
+	return at
+}
+
+// key identifies everything on which the reading of a question depends, except the files that the session changed.
+func (k asker) key(a asking, announced provider.ToolCall) string {
+	var key []byte
+	add := func(texts ...string) {
+		key = strconv.AppendInt(key, int64(len(texts)), 10)
+		for _, text := range texts {
+			key = append(strconv.AppendInt(append(key, ' '), int64(len(text)), 10), ' ')
+			key = append(key, text...)
+		}
+	}
+	add(k.provider, k.known, a.place.Dir)
+	add(k.command...)
+	for _, call := range []provider.ToolCall{a.Tool, announced} {
+		c := callOf(k.speaker, call)
+		add(c.Kind, c.Title, string(c.RawInput))
+		add(c.Locations...)
+		add(c.Text...)
+		for _, d := range c.Diffs {
+			add(d.Path, d.Old, d.New)
+		}
+		add()
+	}
+	for _, o := range a.Options {
+		add(string(o.OptionId), o.Name, string(o.Kind))
+	}
+	return string(key)
 }
 
 // isBox reports whether the policy considers the sandbox. The method placeOf of client has the same condition.
@@ -331,15 +463,14 @@ func (s setUp) isBox() bool {
 	return s.sandbox != "" && s.sandbox != string(sandbox.Off) && s.sandbox != string(sandbox.Protect)
 }
 
-// differs returns nil if the request in q.Request has the recorded fields, and otherwise the reason for the difference.
-func (q *pastQuestion) differs(now setUp) *message.Text {
-	commands, dir := commandTexts(q.Request)
+// differs returns nil if the request has the recorded fields, and otherwise the reason for the difference.
+func (q *pastQuestion) differs(r readRequest, now setUp) *message.Text {
 	switch {
-	case !slices.Equal(commands, q.Commands) || dir != q.dir || !slices.Equal(q.Request.Paths, q.Paths):
+	case !slices.Equal(r.commands, q.Commands) || r.dir != q.dir || !slices.Equal(r.Paths, q.Paths):
 		return lacksState
-	case !maps.Equal(q.Request.Targets(), q.leadsTo):
+	case !maps.Equal(r.targets, q.leadsTo):
 		return lacksLinks
-	case q.Request.Tier() == q.Tier:
+	case r.Tier() == q.Tier:
 		return nil
 	case now.isBox():
 		return lacksSandbox

@@ -31,7 +31,7 @@ func checkPast(t *testing.T, r *Runner) {
 		t.Fatal(err)
 	}
 	defer func() { _ = log.Close() }() // only read, so the error does not matter
-	list, err := ReadPastQuestions(context.Background(), log, shell.Place{Own: r.opt.Own}, time.Time{})
+	list, err := ReadPastQuestions(context.Background(), log, shell.Place{Own: r.opt.Own}, time.Time{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,6 +40,13 @@ func checkPast(t *testing.T, r *Runner) {
 		t.Fatal(err)
 	}
 	for _, q := range list {
+		if q.Request != nil {
+			got, want := rules.DecideAssessed(q.Request), rules.Decide(q.Request.Request, policy.ModeAsk)
+			if got.Effect != want.Effect || got.By != want.By || got.Word != want.Word ||
+				got.OptionID != want.OptionID {
+				t.Errorf("%q %q: %+v, want %+v", q.Title, q.Commands, got, want)
+			}
+		}
 		switch {
 		case q.Lacks == lacksPayload: // the test has pruned the log, or has written a question without a request
 		case q.Lacks != nil && strings.HasPrefix(t.Name(), "TestRefusedBeforeAnybodyWasAsked/"):
@@ -47,7 +54,7 @@ func checkPast(t *testing.T, r *Runner) {
 		case q.Lacks != nil:
 			t.Errorf("%q %q cannot be judged again: %s", q.Title, q.Commands, q.Lacks)
 		case !slices.ContainsFunc([]policy.Mode{policy.ModeAsk, policy.ModeReads, policy.ModeDeny, policy.ModeAllow},
-			func(m policy.Mode) bool { return judgedAlike(q, rules.Decide(q.Request, m)) }):
+			func(m policy.Mode) bool { return judgedAlike(q, rules.Decide(q.Request.Request, m)) }):
 			t.Errorf("%q %q: no mode gives the recorded decision %+v, question %+v", q.Title, q.Commands, q.Decided,
 				q.Question)
 		}
@@ -72,7 +79,7 @@ func TestPastRunsOverlap(t *testing.T) {
 	if _, err := log.Append(t.Context(), begin("early"), begin("late"), ask("late"), ask("early")); err != nil {
 		t.Fatal(err)
 	}
-	list, err := ReadPastQuestions(t.Context(), log, shell.Place{}, time.Time{})
+	list, err := ReadPastQuestions(t.Context(), log, shell.Place{}, time.Time{}, nil)
 	if err != nil || len(list) != 2 {
 		t.Fatalf("%d questions, %v", len(list), err)
 	}

@@ -99,6 +99,31 @@ func (p *Policy) Decide(r Request, m Mode) Decision {
 	return d
 }
 
+// Assessed is a request with the judgement of its commands and paths. It serves several decisions about one request.
+type Assessed struct {
+	Request
+	a assessment
+}
+
+// Assess judges the commands and paths of a request.
+func Assess(r Request) *Assessed { return &Assessed{r, assess(r)} }
+
+// Tier says how dangerous the request is.
+func (q *Assessed) Tier() shell.Tier { return q.a.verdict.Tier }
+
+// Calls returns all calls with which MatchLoose may compare the pattern of a rule.
+func (q *Assessed) Calls() []shell.Call { return slices.Concat(q.a.calls, q.a.guesses) }
+
+// NoCommand reports whether the request runs a command that cannot be read. A deny rule for any command matches it.
+func (q *Assessed) NoCommand() bool { return q.noCommand() }
+
+// DecideAssessed decides like Decide in ModeAsk. The decision has no suggestions, and its reason may be incomplete.
+func (p *Policy) DecideAssessed(q *Assessed) Decision {
+	d := p.judgeRequest(q.Request, ModeAsk, q.a)
+	d.Tier = q.a.verdict.Tier
+	return d.chooseOption(q.Options)
+}
+
 // Reason returns the reason as a sentence.
 func (d Decision) Reason() *message.Text { return &message.Text{Text: d.Why, Coded: d.Coded} }
 

@@ -31,6 +31,15 @@ type Policy struct {
 	now      func() time.Time
 }
 
+// Only returns a policy with some of the rules of p. The parameter "keep" has their numbers, from 0 on.
+func (p *Policy) Only(keep []int) *Policy {
+	some := &Policy{standing: p.standing, now: p.now}
+	for _, i := range keep {
+		some.rules = append(some.rules, p.rules[i])
+	}
+	return some
+}
+
 // compiled is a rule whose command pattern has been parsed.
 type compiled struct {
 	rule    Rule

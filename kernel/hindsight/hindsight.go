@@ -8,6 +8,8 @@ package hindsight
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,8 +26,9 @@ type Question struct {
 }
 
 // Read returns the questions of a project's log since a time, oldest first. See kernel.ReadPastQuestions.
-func Read(ctx context.Context, log event.Reader, project string, at shell.Place, since time.Time) ([]Question, error) {
-	past, err := kernel.ReadPastQuestions(ctx, log, at, since)
+func Read(ctx context.Context, log event.Reader, project string, at shell.Place, since time.Time,
+	progress func(event.Seq)) ([]Question, error) {
+	past, err := kernel.ReadPastQuestions(ctx, log, at, since, progress)
 	list := make([]Question, len(past))
 	for i, q := range past {
 		list[i] = Question{q, project}
@@ -65,31 +68,76 @@ func (q Question) answer() (a Answer, by string) {
 
 // Judge judges recorded questions with rules.
 type Judge struct {
-	rules    []policy.Rule
-	policies map[string]*policy.Policy // by the rules of a run
+	present  map[string][]policy.Rule // by project
+	rules    []policy.Rule            // these come after the project's own rules
+	policies map[asker]*policy.Policy
+	decided  map[asked]policy.Decision
+
+	// whole is a Judge with more rules, of which this one has the rules with the numbers in keep. It may be nil.
+	whole *Judge
+	keep  []int
 }
 
-// NewJudge returns a Judge. The error names the first invalid rule.
-func NewJudge(rules []policy.Rule) (*Judge, error) {
-	p, err := policy.New(rules, nil, nil)
-	return &Judge{rules, map[string]*policy.Policy{"": p}}, err
+// asker is a project, with the rules of a run.
+type asker struct{ project, own string }
+
+// asked is a request in a run.
+type asked struct {
+	request *policy.Assessed
+	asker
 }
 
-// Decide judges a question with the Judge's rules and with the rules of the question's own run. The result ok is false
-// if no rule decides the question. The field Lacks of the question must be nil.
-func (j *Judge) Decide(q kernel.PastQuestion) (d policy.Decision, ok bool) {
-	d = j.policyFor(q.Rules).Decide(q.Request, policy.ModeAsk)
+// NewJudge returns a Judge for the present rules of each project. The parameter "rules" has further rules for all
+// projects. The error names the first invalid rule.
+func NewJudge(present map[string][]policy.Rule, rules []policy.Rule) (*Judge, error) {
+	j := &Judge{present: present, rules: rules, policies: map[asker]*policy.Policy{},
+		decided: map[asked]policy.Decision{}}
+	for _, list := range append(slices.Collect(maps.Values(present)), rules) {
+		if _, err := policy.New(list, nil, nil); err != nil {
+			return nil, err
+		}
+	}
+	return j, nil
+}
+
+// only returns a Judge with the present rules and some of the further rules of j.
+func (j *Judge) only(keep []int) *Judge {
+	return &Judge{present: j.present, policies: map[asker]*policy.Policy{}, decided: map[asked]policy.Decision{},
+		whole: j, keep: keep}
+}
+
+// Decide judges a question with the Judge's rules for its project and with the rules of the question's own run. The
+// result ok is false if no rule decides the question. The field Lacks of the question must be nil.
+func (j *Judge) Decide(q Question) (d policy.Decision, ok bool) {
+	key := asked{q.Request, asker{q.Project, strings.Join(q.Rules, "\x00")}}
+	d, known := j.decided[key]
+	if !known {
+		d = j.policyFor(key.asker, q.Rules).DecideAssessed(q.Request)
+		j.decided[key] = d
+	}
 	// A person can allow a refused request by typing Word. An empty Word makes the denial final, as a deny rule does.
 	return d, d.By == policy.ByRule || d.By == policy.ByTier && d.Effect == policy.Deny && d.Word == ""
 }
 
-func (j *Judge) policyFor(own []string) *policy.Policy {
-	key := strings.Join(own, "\x00")
-	p := j.policies[key]
-	if p == nil {
-		p, _ = policy.New(append(runRules(own), j.rules...), nil, nil) // each rule was checked before
-		j.policies[key] = p
+func (j *Judge) policyFor(a asker, own []string) *policy.Policy {
+	p := j.policies[a]
+	switch {
+	case p != nil:
+		return p
+	case j.whole == nil:
+		p, _ = policy.New(slices.Concat(runRules(own), j.present[a.project], j.rules), nil, nil) // checked before
+	default:
+		first := len(runRules(own)) + len(j.present[a.project])
+		var keep []int
+		for i := range first {
+			keep = append(keep, i)
+		}
+		for _, i := range j.keep {
+			keep = append(keep, first+i)
+		}
+		p = j.whole.policyFor(a, own).Only(keep)
 	}
+	j.policies[a] = p
 	return p
 }
 

@@ -170,7 +170,7 @@ func readLog(t testing.TB, path, dir string, since time.Time) []hindsight.Questi
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := hindsight.Read(context.Background(), log, dir, shell.Place{}, since)
+	list, err := hindsight.Read(context.Background(), log, dir, shell.Place{}, since, nil)
 	if err := errors.Join(err, log.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -242,7 +242,7 @@ func BenchmarkTry(b *testing.B) {
 	rules := []policy.Rule{{Effect: policy.Allow, Command: "go test ..."}, {Effect: policy.Allow, Command: "echo ..."},
 		{Effect: policy.Deny, Command: "git push ..."}, {Effect: policy.Allow, Kind: []string{"edit"}, Path: "inside"}}
 	for b.Loop() {
-		judge, err := hindsight.NewJudge(rules)
+		judge, err := hindsight.NewJudge(nil, rules)
 		if err != nil {
 			b.Fatal(err)
 		}

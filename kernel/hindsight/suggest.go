@@ -46,52 +46,65 @@ type Suggestion struct {
 // wildcard answers at least two different requests. Suggest stops with the error of ctx if ctx ends.
 func (j *Judge) Suggest(ctx context.Context, list []Question) (Suggestions, error) {
 	s, err := newSuggester(ctx, j, list)
-	if err != nil {
-		return Suggestions{}, err
-	}
-	var chosen []pattern
+	var chosen []*pattern
 	for _, effect := range []policy.Effect{policy.Allow, policy.Deny} {
-		some := s.choose(effect)
-		for { // until no pattern contradicts a recorded answer
-			wrong, err := s.blockWrong(ctx, some)
-			if err != nil {
-				return Suggestions{}, err
-			}
-			if !wrong {
-				break
-			}
-			some = s.choose(effect)
+		var some []*pattern
+		if err == nil {
+			some, err = s.safe(ctx, effect)
 		}
 		chosen = append(chosen, some...)
 	}
-	if chosen, err = s.needed(ctx, chosen); err != nil {
+	if err == nil {
+		chosen, err = s.needed(ctx, chosen)
+	}
+	if err != nil {
 		return Suggestions{}, err
 	}
 	return s.describe(chosen), ctx.Err()
+}
+
+// safe chooses patterns with this effect until no pattern contradicts a recorded answer. It first compares each
+// question with the few patterns that may match it, which is fast. The last comparison is with all patterns.
+func (s *suggester) safe(ctx context.Context, effect policy.Effect) ([]*pattern, error) {
+	for {
+		x := s.newIndex(s.choose(effect))
+		if len(x.all) == 0 {
+			return nil, nil
+		}
+		wrong, err := s.blockWrong(ctx, effect, x.find)
+		if err == nil && !wrong {
+			wrong, err = s.blockWrong(ctx, effect, x.findAll)
+		}
+		if err != nil || !wrong {
+			return x.all, err
+		}
+	}
 }
 
 // pattern is a candidate for a rule. A pattern of commands has words, and rest means that more words may follow. A
 // pattern of files has a kind and a glob. The glob is "" for a request that names no file.
 type pattern struct {
 	effect policy.Effect
-	what   string // identifies the words, rest, kind and glob
+	key    string // identifies the pattern
 	words  []string
 	rest   bool
 	kind   string
 	glob   string
+
+	blocked bool // true if the pattern must not be chosen
+	fits    int  // number of different targets with the pattern
+	judge   *Judge
+	parsed  *shell.Pattern
 }
 
-// key identifies the pattern.
-func (p pattern) key() string { return string(p.effect) + p.what }
-
 // wide reports whether the pattern fits different requests.
-func (p pattern) wide() bool {
+func (p *pattern) wide() bool {
 	return p.rest || p.words == nil && (p.glob == "" || p.glob == "inside" || strings.HasSuffix(p.glob, "/**"))
 }
 
 // rule returns the rule with this pattern.
-func (p pattern) rule() policy.Rule {
-	r := policy.Rule{Effect: p.effect, Path: p.glob, Origin: p.key()}
+func (p *pattern) rule() policy.Rule {
+	r := policy.Rule{Effect: p.effect, Path: p.glob, Origin: p.key}
 	if p.effect == policy.Allow {
 		r.Tier = shell.Ordinary
 	}
@@ -106,6 +119,87 @@ func (p pattern) rule() policy.Rule {
 	return r
 }
 
+// alone returns a Judge with the rule of this pattern alone.
+func (p *pattern) alone() *Judge {
+	if p.judge == nil {
+		p.judge = judgeWith(nil, nil, []*pattern{p})
+	}
+	return p.judge
+}
+
+// command returns the pattern of the words.
+func (p *pattern) command() *shell.Pattern {
+	if p.parsed == nil {
+		var err error
+		if p.parsed, err = shell.ParsePattern(p.rule().Command); err != nil {
+			panic(err) // cannot happen: the words are a parsed command
+		}
+	}
+	return p.parsed
+}
+
+// index finds the patterns that may match a question.
+type index struct {
+	all      []*pattern
+	programs map[string][]int // the patterns of commands, by program
+	kinds    map[string][]int // the patterns of files, by kind
+	judge    *Judge           // has the present rules that allow, and the rules of all patterns
+	whole    group
+	groups   map[string]group // by the numbers of their patterns
+}
+
+// group has some of the chosen patterns, and a Judge with the present rules that allow and the rules of the patterns.
+type group struct {
+	patterns []*pattern
+	judge    *Judge
+}
+
+func (s *suggester) newIndex(list []*pattern) *index {
+	x := &index{all: list, programs: map[string][]int{}, kinds: map[string][]int{}, groups: map[string]group{},
+		judge: judgeWith(s.allowing.present, s.allowing.rules, list)}
+	x.whole = group{list, x.judge}
+	for i, p := range list {
+		if p.words == nil {
+			x.kinds[p.kind] = append(x.kinds[p.kind], i)
+			continue
+		}
+		name, _ := p.command().Program(shell.Place{}) // the first word is a program
+		x.programs[name] = append(x.programs[name], i)
+	}
+	return x
+}
+
+// findAll returns all patterns.
+func (x *index) findAll(*subject) group { return x.whole }
+
+// find returns the patterns that may match the question, in their order.
+func (x *index) find(one *subject) group {
+	if one.anyPattern {
+		return x.whole
+	}
+	found := slices.Clone(x.kinds[one.kind])
+	for _, name := range one.programs {
+		found = append(found, x.programs[name]...)
+	}
+	slices.Sort(found)
+	found = slices.Compact(found)
+	key := fmt.Sprint(found)
+	g, known := x.groups[key]
+	if !known {
+		others := len(x.judge.rules) - len(x.all)
+		var keep []int
+		for i := range others {
+			keep = append(keep, i)
+		}
+		for _, i := range found {
+			g.patterns, keep = append(g.patterns, x.all[i]), append(keep, others+i)
+		}
+		g.judge = x.judge.only(keep)
+		x.groups[key] = g
+	}
+	return g
+}
+
 // subject is an answered question with the patterns that match its request. Each element of parts has the patterns for
 // one part of the request, such as one of its commands, the widest first.
 type subject struct {
@@ -113,20 +207,38 @@ type subject struct {
 	answer Answer
 	target bool // the suggested rules should answer this question
 	group  *int // the counter for this question if no suggested rule answers it; nil if it is counted already
-	parts  [][]pattern
+	parts  [][]*pattern
 	id     string // the same for equal requests
+
+	calls []shell.Call     // the simple calls of the commands
+	free  *policy.Assessed // the request with all options
+	vague bool             // the program of a call is unknown
+
+	// These fields are for the index. A pattern can match only if it has one of the programs or the kind.
+	programs   []string
+	kind       string
+	anyPattern bool // any pattern may match the question
 }
 
 // suggester chooses patterns for the subjects.
 type suggester struct {
 	judge    *Judge
-	subjects []subject
-	blocked  map[string]bool // the keys of the patterns that must not be chosen
+	allowing *Judge // has only the rules that allow
+	subjects []*subject
+	patterns map[string]*pattern // by key
+	free     map[*policy.Assessed]*policy.Assessed
 	out      Suggestions
 }
 
 func newSuggester(ctx context.Context, j *Judge, list []Question) (*suggester, error) {
-	s := &suggester{judge: j, blocked: map[string]bool{}}
+	s := &suggester{judge: j, patterns: map[string]*pattern{}, free: map[*policy.Assessed]*policy.Assessed{}}
+	allowing := func(list []policy.Rule) []policy.Rule {
+		return slices.DeleteFunc(slices.Clone(list), func(r policy.Rule) bool { return r.Effect != policy.Allow })
+	}
+	s.allowing = &Judge{present: map[string][]policy.Rule{}, rules: allowing(j.rules)}
+	for project, list := range j.present {
+		s.allowing.present[project] = allowing(list)
+	}
 	answers := map[string]map[Answer]bool{}
 	for _, q := range list {
 		if q.Decided != nil {
@@ -138,18 +250,18 @@ func newSuggester(ctx context.Context, j *Judge, list []Question) (*suggester, e
 			s.out.Unanswered++
 			continue
 		}
-		one := newSubject(q, a)
+		one := s.newSubject(q, a)
 		if answers[one.id] == nil {
 			answers[one.id] = map[Answer]bool{}
 		}
 		answers[one.id][a] = true
 		s.subjects = append(s.subjects, one)
 	}
-	for i := range s.subjects {
+	counted := map[string]bool{}
+	for _, one := range s.subjects {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		one := &s.subjects[i]
 		switch {
 		case one.Lacks != nil:
 			s.out.Unjudged++
@@ -163,48 +275,92 @@ func newSuggester(ctx context.Context, j *Judge, list []Question) (*suggester, e
 			one.group = &s.out.Mixed
 		default:
 			one.group, one.target = &s.out.NoRule, true
+			if !counted[one.id] {
+				counted[one.id] = true
+				one.countFits()
+			}
 		}
 	}
 	return s, nil
 }
 
+// countFits counts the question for each of its patterns.
+func (one *subject) countFits() {
+	seen := map[*pattern]bool{}
+	for _, p := range slices.Concat(one.parts...) {
+		if !seen[p] {
+			seen[p] = true
+			p.fits++
+		}
+	}
+}
+
 // decides reports whether a present rule decides the question with one of the effects.
 func (s *suggester) decides(one *subject, effects ...policy.Effect) bool {
-	d, ok := s.judge.Decide(one.PastQuestion)
+	d, ok := s.judge.Decide(one.Question)
 	return ok && slices.Contains(effects, d.Effect)
 }
 
 // newSubject returns the question with its patterns.
-func newSubject(q Question, a Answer) subject {
-	one := subject{Question: q, answer: a}
-	effect := effectOf[a]
+func (s *suggester) newSubject(q Question, a Answer) *subject {
+	one := &subject{Question: q, answer: a, kind: q.Kind}
+	if q.Lacks != nil {
+		one.id = fmt.Sprintf("%s %q %q", q.Kind, q.Commands, q.Paths)
+		one.readTexts()
+		return one
+	}
+	effect, r := effectOf[a], q.Request
+	if one.free = s.free[r]; one.free == nil {
+		free := *r
+		free.Options = anyOption
+		one.free = &free
+		s.free[r] = one.free
+	}
 	var settings []string
-	commands, dir := q.Request.Commands, q.Request.Place.Dir
-	for _, f := range q.Request.Fields {
+	for _, f := range r.Fields {
 		if f.Role != policy.Inert {
 			settings = append(settings, f.Name+"="+f.Value)
 		}
 	}
 	paths := make([]string, len(q.Paths))
 	for i, p := range q.Paths {
-		paths[i] = relative(dir, p)
+		paths[i] = relative(r.Place.Dir, p)
 	}
 	one.id = fmt.Sprintf("%s %q %q %q", q.Kind, q.Commands, paths, settings)
-	if len(commands) == 0 {
-		one.parts = [][]pattern{filePatterns(effect, q.Kind, paths)}
-		return one
+	one.kind, one.anyPattern = r.Kind, r.NoCommand()
+	if len(r.Commands) == 0 {
+		one.parts = [][]*pattern{s.filePatterns(effect, q.Kind, paths)}
 	}
-	for _, c := range commands {
-		calls, ok := c.Simple(q.Request.Place)
-		if !ok {
-			one.parts = nil // no pattern covers this command
-			return one
-		}
-		for _, call := range calls {
-			one.parts = append(one.parts, commandPatterns(effect, call))
+	covered := true
+	for _, c := range r.Commands {
+		calls, ok := c.Simple(r.Place)
+		one.calls, covered = append(one.calls, calls...), covered && ok
+	}
+	for _, call := range slices.Concat(one.calls, r.Calls()) {
+		one.programs = append(one.programs, call.Programs()...)
+	}
+	for _, call := range one.calls {
+		if covered { // otherwise no pattern covers one of the commands
+			one.parts = append(one.parts, s.commandPatterns(effect, call))
 		}
 	}
 	return one
+}
+
+// readTexts reads the commands of a question that cannot be judged again.
+func (one *subject) readTexts() {
+	for _, text := range one.Commands {
+		calls := shell.Judge(shell.Command{Text: text}, shell.Place{}).Calls
+		one.vague = one.vague || len(calls) == 0 || slices.ContainsFunc(calls, func(call shell.Call) bool {
+			_, named := call[:1].Known()
+			return !named
+		})
+		one.calls = append(one.calls, calls...)
+	}
+	for _, call := range one.calls {
+		one.programs = append(one.programs, call.Programs()...)
+	}
+	one.anyPattern = one.vague || one.Kind == "" || len(one.Commands) == 0
 }
 
 // relative returns the path as a rule names it. A path inside of dir is relative to dir.
@@ -215,23 +371,39 @@ func relative(dir, p string) string {
 	return p
 }
 
-func commandPatterns(effect policy.Effect, call shell.Call) (list []pattern) {
+// pattern returns the one pattern with these words, or with this kind and glob.
+func (s *suggester) pattern(p pattern) *pattern {
+	switch {
+	case p.words == nil:
+		p.key = string(p.effect) + " " + p.kind + " " + p.glob
+	case p.rest:
+		p.key = fmt.Sprintf("%s %q ...", p.effect, p.words)
+	default:
+		p.key = fmt.Sprintf("%s %q", p.effect, p.words)
+	}
+	if s.patterns[p.key] == nil {
+		s.patterns[p.key] = &p
+	}
+	return s.patterns[p.key]
+}
+
+func (s *suggester) commandPatterns(effect policy.Effect, call shell.Call) (list []*pattern) {
 	words, ok := call.Known()
 	if !ok {
 		return nil
 	}
 	if n := call.Action(); n > 0 {
 		for ; n <= len(words); n++ {
-			list = append(list, pattern{effect, fmt.Sprintf(" %q ...", words[:n]), words[:n], true, "", ""})
+			list = append(list, s.pattern(pattern{effect: effect, words: words[:n], rest: true}))
 		}
 	}
-	return append(list, pattern{effect, fmt.Sprintf(" %q", words), words, false, "", ""})
+	return append(list, s.pattern(pattern{effect: effect, words: words}))
 }
 
 // filePatterns returns the patterns for a request of this kind that names the paths and no command.
-func filePatterns(effect policy.Effect, kind string, paths []string) (list []pattern) {
+func (s *suggester) filePatterns(effect policy.Effect, kind string, paths []string) (list []*pattern) {
 	put := func(glob string) {
-		list = append(list, pattern{effect, " " + kind + " " + glob, nil, false, kind, glob})
+		list = append(list, s.pattern(pattern{effect: effect, kind: kind, glob: glob}))
 	}
 	switch kind {
 	case "read", "search", "edit":
@@ -271,31 +443,14 @@ func filePatterns(effect policy.Effect, kind string, paths []string) (list []pat
 
 // choose returns patterns with this effect for the targets with the same answer. For each part of a target it takes the
 // widest usable pattern. A blocked pattern is not usable, and a wide pattern must match two different requests.
-func (s *suggester) choose(effect policy.Effect) []pattern {
-	want := map[policy.Effect]Answer{policy.Allow: allowed, policy.Deny: denied}[effect]
-	fits := map[string]map[string]bool{} // the ids of the targets that a pattern fits
+func (s *suggester) choose(effect policy.Effect) []*pattern {
+	usable := func(p *pattern) bool { return !p.blocked && (!p.wide() || p.fits > 1) }
+	chosen := map[string]*pattern{}
 	for _, one := range s.subjects {
-		if !one.target || one.answer != want {
+		if !one.target || effectOf[one.answer] != effect || len(one.parts) == 0 {
 			continue
 		}
-		for _, part := range one.parts {
-			for _, p := range part {
-				if fits[p.key()] == nil {
-					fits[p.key()] = map[string]bool{}
-				}
-				fits[p.key()][one.id] = true
-			}
-		}
-	}
-	usable := func(p pattern) bool {
-		return !s.blocked[p.key()] && (!p.wide() || len(fits[p.key()]) > 1)
-	}
-	chosen := map[string]pattern{}
-	for _, one := range s.subjects {
-		if !one.target || one.answer != want || len(one.parts) == 0 {
-			continue
-		}
-		var picks []pattern
+		var picks []*pattern
 		for _, part := range one.parts {
 			if i := slices.IndexFunc(part, usable); i >= 0 {
 				picks = append(picks, part[i])
@@ -308,10 +463,10 @@ func (s *suggester) choose(effect policy.Effect) []pattern {
 			picks = picks[:1]
 		}
 		for _, p := range picks {
-			chosen[p.key()] = p
+			chosen[p.key] = p
 		}
 	}
-	var list []pattern
+	var list []*pattern
 	for _, key := range slices.Sorted(maps.Keys(chosen)) {
 		list = append(list, chosen[key])
 	}
@@ -319,11 +474,12 @@ func (s *suggester) choose(effect policy.Effect) []pattern {
 }
 
 // judgeWith returns a Judge with the rules and the rules of the patterns.
-func judgeWith(rules []policy.Rule, patterns []pattern) *Judge {
+func judgeWith(present map[string][]policy.Rule, rules []policy.Rule, patterns []*pattern) *Judge {
+	rules = slices.Clone(rules)
 	for _, p := range patterns {
 		rules = append(rules, p.rule())
 	}
-	j, err := NewJudge(rules)
+	j, err := NewJudge(present, rules)
 	if err != nil {
 		panic(err) // cannot happen: each pattern has words of a parsed command or a checked glob
 	}
@@ -336,30 +492,25 @@ var effectOf = map[Answer]policy.Effect{allowed: policy.Allow, denied: policy.De
 // anyOption offers each answer, so that no missing option of an agent hides the effect of a rule.
 var anyOption = []policy.Option{{ID: "yes", Kind: "allow_once"}, {ID: "no", Kind: "reject_once"}}
 
-// blockWrong blocks each chosen pattern that takes part in a decision against a recorded answer. It returns false if
-// there is no such pattern. The chosen patterns have the same effect. The present rules that ask or deny do not count:
-// they could hide such a decision, and other projects do not have them.
-func (s *suggester) blockWrong(ctx context.Context, chosen []pattern) (wrong bool, err error) {
-	if len(chosen) == 0 {
-		return false, nil
-	}
-	var rules []policy.Rule
-	for _, r := range s.judge.rules {
-		if r.Effect == policy.Allow {
-			rules = append(rules, r)
-		}
-	}
-	judge := judgeWith(rules, chosen)
+// blockWrong blocks each pattern that takes part in a decision against a recorded answer. It returns false if there is
+// no such pattern. "find" returns the chosen patterns that may match a question. All have the same effect. The present
+// rules that ask or deny do not count: they could hide such a decision, and other projects do not have them.
+func (s *suggester) blockWrong(ctx context.Context, effect policy.Effect,
+	find func(*subject) group) (wrong bool, err error) {
 	for _, one := range s.subjects {
 		if err := ctx.Err(); err != nil {
 			return false, err
 		}
-		if effectOf[one.answer] == chosen[0].effect || one.Lacks == nil && !one.decidedAgainst(judge) {
+		if effectOf[one.answer] == effect {
 			continue
 		}
-		for _, p := range chosen {
-			if !s.blocked[p.key()] && one.isPart(p) {
-				s.blocked[p.key()], wrong = true, true
+		g := find(one)
+		if len(g.patterns) == 0 || one.Lacks == nil && !one.decidedAgainst(g.judge) {
+			continue
+		}
+		for _, p := range g.patterns {
+			if !p.blocked && one.isPart(p) {
+				p.blocked, wrong = true, true
 			}
 		}
 	}
@@ -368,9 +519,8 @@ func (s *suggester) blockWrong(ctx context.Context, chosen []pattern) (wrong boo
 
 // decidedAgainst reports whether the rules of the judge do not give the recorded answer. The rules of the run that
 // allow count, too.
-func (one subject) decidedAgainst(j *Judge) bool {
-	q := kernel.PastQuestion{Request: one.Request}
-	q.Request.Options = anyOption
+func (one *subject) decidedAgainst(j *Judge) bool {
+	q := Question{PastQuestion: kernel.PastQuestion{Request: one.free}, Project: one.Project}
 	for _, text := range one.Rules {
 		if strings.HasPrefix(text, "--allow ") {
 			q.Rules = append(q.Rules, text)
@@ -381,97 +531,60 @@ func (one subject) decidedAgainst(j *Judge) bool {
 }
 
 // isPart reports whether the pattern alone decides the question against its answer, or allows a part of a denied one.
-func (one subject) isPart(p pattern) bool {
+func (one *subject) isPart(p *pattern) bool {
 	switch {
 	case one.Lacks != nil:
 		return one.mayFit(p)
 	case p.effect == policy.Deny || p.words == nil:
-		return one.decidedAgainst(judgeWith(nil, []pattern{p}))
+		return one.decidedAgainst(p.alone())
 	}
-	want := p.command()
-	for _, c := range one.Request.Commands {
-		calls, _ := c.Simple(one.Request.Place)
-		if slices.ContainsFunc(calls, func(call shell.Call) bool { return want.MatchExact(call, one.Request.Place) }) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(one.calls, func(call shell.Call) bool {
+		return p.command().MatchExact(call, one.Request.Place)
+	})
 }
 
 // mayFit reports whether the pattern may fit a question that cannot be judged again. Its paths may lead elsewhere now,
 // so each pattern of its kind fits. If the log has lost the question, each pattern fits.
-func (one subject) mayFit(p pattern) bool {
+func (one *subject) mayFit(p *pattern) bool {
 	switch {
 	case p.words == nil:
 		return one.Kind == "" || one.Kind == p.kind
 	case len(one.Commands) == 0:
 		return one.Kind == "" || one.Kind == "execute"
 	}
-	want := p.command()
-	for _, text := range one.Commands {
-		calls := shell.Judge(shell.Command{Text: text}, one.Request.Place).Calls
-		if len(calls) == 0 || slices.ContainsFunc(calls, func(call shell.Call) bool {
-			_, named := call[:1].Known()
-			return !named || want.MatchLoose(call, one.Request.Place) != shell.No
-		}) {
-			return true
-		}
-	}
-	return false
-}
-
-// command returns the pattern of the words.
-func (p pattern) command() *shell.Pattern {
-	c, err := shell.ParsePattern(p.rule().Command)
-	if err != nil {
-		panic(err) // cannot happen: the words are a parsed command
-	}
-	return c
-}
-
-func indexOf(chosen []pattern) map[string]*pattern {
-	index := map[string]*pattern{}
-	for i := range chosen {
-		index[chosen[i].key()] = &chosen[i]
-	}
-	return index
-}
-
-// isDeniedBy reports whether the pattern alone would deny the request.
-func (one subject) isDeniedBy(p pattern) bool {
-	d, ok := judgeWith(nil, []pattern{p}).Decide(kernel.PastQuestion{Request: one.Request})
-	return ok && d.Effect == policy.Deny
+	return one.vague || slices.ContainsFunc(one.calls, func(call shell.Call) bool {
+		return p.command().MatchLoose(call, shell.Place{}) != shell.No
+	})
 }
 
 // needed leaves out the denying patterns whose questions are all denied by others. A denying rule also matches
 // other spellings of a command, so two patterns may deny the same question.
-func (s *suggester) needed(ctx context.Context, chosen []pattern) ([]pattern, error) {
-	denies := map[string][]string{} // by the id of a request: the keys of the patterns that deny it
+func (s *suggester) needed(ctx context.Context, chosen []*pattern) ([]*pattern, error) {
+	x := s.newIndex(slices.DeleteFunc(slices.Clone(chosen), func(p *pattern) bool { return p.effect != policy.Deny }))
+	left := map[string]int{}          // by the id of a request: the number of patterns that deny it
+	denies := map[*pattern][]string{} // the ids of the requests that a pattern denies
 	for _, one := range s.subjects {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if !one.target || one.answer != denied || denies[one.id] != nil {
+		if _, seen := left[one.id]; seen || !one.target || one.answer != denied {
 			continue
 		}
-		text := strings.Join(one.Commands, "\n")
-		for _, p := range chosen {
-			if p.effect == policy.Deny && (len(p.words) == 0 || strings.Contains(text, p.words[0])) && one.isDeniedBy(p) {
-				denies[one.id] = append(denies[one.id], p.key())
+		left[one.id] = 0
+		for _, p := range x.find(one).patterns {
+			q := Question{PastQuestion: kernel.PastQuestion{Request: one.Request}}
+			if d, ok := p.alone().Decide(q); ok && d.Effect == policy.Deny {
+				denies[p] = append(denies[p], one.id)
+				left[one.id]++
 			}
 		}
 	}
-	return slices.DeleteFunc(chosen, func(p pattern) bool {
-		if p.effect != policy.Deny {
+	return slices.DeleteFunc(chosen, func(p *pattern) bool {
+		if p.effect != policy.Deny || slices.ContainsFunc(denies[p], func(id string) bool { return left[id] == 1 }) {
 			return false
 		}
-		for _, keys := range denies {
-			if slices.Equal(keys, []string{p.key()}) {
-				return false
-			}
-		}
-		for id, keys := range denies {
-			denies[id] = slices.DeleteFunc(keys, func(k string) bool { return k == p.key() })
+		for _, id := range denies[p] {
+			left[id]--
 		}
 		return true
 	}), nil
@@ -479,14 +592,17 @@ func (s *suggester) needed(ctx context.Context, chosen []pattern) ([]pattern, er
 
 // describe returns the rules of the chosen patterns with their evidence. It leaves out rules that answer nothing, and
 // merges rules that differ only in their kinds.
-func (s *suggester) describe(chosen []pattern) Suggestions {
-	judge, index := judgeWith(slices.Clone(s.judge.rules), chosen), indexOf(chosen)
+func (s *suggester) describe(chosen []*pattern) Suggestions {
+	judge, index := judgeWith(s.judge.present, s.judge.rules, chosen), map[string]*pattern{}
+	for _, p := range chosen {
+		index[p.key] = p
+	}
 	rules, projects := map[string]*Suggestion{}, map[string]map[string]bool{}
 	for _, one := range s.subjects {
 		if one.group == nil {
 			continue
 		}
-		d, ok := judge.Decide(one.PastQuestion)
+		d, ok := judge.Decide(one.Question)
 		if !ok || d.Effect != effectOf[one.answer] {
 			*one.group++
 			continue
@@ -530,28 +646,28 @@ func (s *suggester) describe(chosen []pattern) Suggestions {
 }
 
 // mergedKey returns the same key for file patterns that differ only in their kinds, because one rule can have all.
-func (p pattern) mergedKey() string {
+func (p *pattern) mergedKey() string {
 	if p.words != nil {
-		return p.key()
+		return p.key
 	}
 	return string(p.effect) + " " + p.glob
 }
 
 // deciding returns the chosen patterns that contribute to the decision.
-func (one subject) deciding(d policy.Decision, index map[string]*pattern) (list []pattern) {
+func (one *subject) deciding(d policy.Decision, index map[string]*pattern) (list []*pattern) {
 	if d.Effect == policy.Deny {
 		if d.Rule == nil { // a refused request
 			return nil
 		}
 		if p := index[d.Rule.Origin]; p != nil {
-			list = append(list, *p)
+			list = append(list, p)
 		}
 		return list
 	}
 	for _, part := range one.parts {
 		for _, p := range part {
-			if c := index[p.key()]; c != nil {
-				list = append(list, *c)
+			if index[p.key] != nil {
+				list = append(list, p)
 			}
 		}
 	}

@@ -87,7 +87,7 @@ func checkSuggestions(t *testing.T, list []hindsight.Question) hindsight.Suggest
 // checkDenied checks that the suggested rules allow no denied question: neither alone nor with the present rules, and
 // also without the present rules that ask or deny. The requests of questions that cannot be judged again are in lost.
 func checkDenied(t *testing.T, present []policy.Rule, list []hindsight.Question,
-	lost map[event.InteractionID]policy.Request) hindsight.Suggestions {
+	lost map[event.InteractionID]*policy.Assessed) hindsight.Suggestions {
 	t.Helper()
 	s := suggestOf(t, judgeOf(t, present), list)
 	allowing := slices.DeleteFunc(slices.Clone(present), func(r policy.Rule) bool { return r.Effect != policy.Allow })
@@ -103,9 +103,9 @@ func checkDenied(t *testing.T, present []policy.Rule, list []hindsight.Question,
 		if q.Lacks != nil {
 			q.Request = lost[q.Interaction]
 		}
-		q.Request.Options = []policy.Option{{ID: "y", Kind: "allow_once"}}
-		was, _ := before.Decide(q.PastQuestion)
-		if d, _ := after.Decide(q.PastQuestion); d.Effect == policy.Allow && was.Effect != policy.Allow {
+		q.Request = withOptions(q.Request, policy.Option{ID: "y", Kind: "allow_once"})
+		was, _ := before.Decide(q)
+		if d, _ := after.Decide(q); d.Effect == policy.Allow && was.Effect != policy.Allow {
 			t.Errorf("%s %q %q lacks %q: a person denied it, and %+v allows it", q.Kind, q.Commands, q.Paths, q.Lacks, *d.Rule)
 		}
 	}
@@ -123,12 +123,11 @@ func TestDeniedStaysDenied(t *testing.T) {
 	dir := t.TempDir()
 	lacks := func(q *kernel.PastQuestion) { q.Lacks = errLost }
 	noOnce := func(q *kernel.PastQuestion) {
-		q.Request.Options = []policy.Option{{ID: "always", Kind: "allow_always"}, {ID: "n", Kind: "reject_once"}}
+		q.Request = withOptions(q.Request, policy.Option{ID: "always", Kind: "allow_always"},
+			policy.Option{ID: "n", Kind: "reject_once"})
 	}
 	changed := func(q *kernel.PastQuestion) {
-		q.Request.Place.Changed = shell.Changed{}
-		q.Request.Place.Changed.Add(filepath.Join(dir, "Makefile"))
-		q.Tier = q.Request.Tier()
+		afterChange(q, filepath.Join(dir, "Makefile"))
 	}
 	rule := func(effect policy.Effect, command string) policy.Rule {
 		return policy.Rule{Effect: effect, Command: command}
@@ -156,7 +155,7 @@ func TestDeniedStaysDenied(t *testing.T) {
 			{"execute", "make x c", "n", noOnce}}, "make x ..."},
 	} {
 		t.Run(name, func(t *testing.T) {
-			lost := map[event.InteractionID]policy.Request{}
+			lost := map[event.InteractionID]*policy.Assessed{}
 			var list []hindsight.Question
 			for i, a := range test.asked {
 				call := policy.ToolCall{Provider: "claude", Kind: a.kind, Title: "T"}
@@ -171,7 +170,7 @@ func TestDeniedStaysDenied(t *testing.T) {
 					a.change(&q)
 				}
 				if q.Lacks != nil {
-					lost[q.Interaction], q.Request = q.Request, policy.Request{}
+					lost[q.Interaction], q.Request = q.Request, nil
 				}
 				list = append(list, hindsight.Question{PastQuestion: q, Project: "/p"})
 			}
@@ -182,6 +181,24 @@ func TestDeniedStaysDenied(t *testing.T) {
 			}
 		})
 	}
+}
+
+// withOptions returns the request with other options.
+func withOptions(r *policy.Assessed, options ...policy.Option) *policy.Assessed {
+	other := r.Request
+	other.Options = options
+	return policy.Assess(other)
+}
+
+// afterChange makes the question one of a session that has changed the files.
+func afterChange(q *kernel.PastQuestion, files ...string) {
+	r := q.Request.Request
+	r.Place.Changed = shell.Changed{}
+	for _, name := range files {
+		r.Place.Changed.Add(name)
+	}
+	q.Request = policy.Assess(r)
+	q.Tier = q.Request.Tier()
 }
 
 // savedAnswers counts the saved questions that a person answered.
@@ -196,7 +213,7 @@ func savedAnswers(t hindsight.Trial) (n int) {
 
 func judgeOf(t *testing.T, rules []policy.Rule) *hindsight.Judge {
 	t.Helper()
-	j, err := hindsight.NewJudge(rules)
+	j, err := hindsight.NewJudge(nil, rules)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -291,8 +308,8 @@ func askedAbout(call policy.ToolCall, dir string, i int) (q kernel.PastQuestion)
 	for _, o := range options {
 		req.Options = append(req.Options, policy.Option{ID: o.ID, Kind: o.Kind})
 	}
-	q = kernel.PastQuestion{Title: "T", Kind: call.Kind, Paths: req.Paths, Tier: req.Tier(), Request: req,
-		Question: &interaction.Question{Options: options}, Asked: time.Unix(int64(i), 0)}
+	q = kernel.PastQuestion{Title: "T", Kind: call.Kind, Paths: req.Paths, Tier: req.Tier(),
+		Request: policy.Assess(req), Question: &interaction.Question{Options: options}, Asked: time.Unix(int64(i), 0)}
 	q.Interaction = event.InteractionID(fmt.Sprint(i))
 	for _, c := range req.Commands {
 		q.Commands = append(q.Commands, c.String())
@@ -318,14 +335,10 @@ func someQuestion(r *rand.Rand, i int, dir string) hindsight.Question {
 	}
 	q := askedAbout(call, dir, i)
 	if r.IntN(5) == 0 { // another tier
-		q.Request.Place.Changed = shell.Changed{}
-		for _, name := range []string{"Makefile", "x.sh", "src"} {
-			q.Request.Place.Changed.Add(filepath.Join(dir, name))
-		}
-		q.Tier = q.Request.Tier()
+		afterChange(&q, filepath.Join(dir, "Makefile"), filepath.Join(dir, "x.sh"), filepath.Join(dir, "src"))
 	}
 	if r.IntN(10) == 0 {
-		q.Request.Options = q.Request.Options[1:]
+		q.Request = withOptions(q.Request, q.Request.Options[1:]...)
 	}
 	switch r.IntN(20) {
 	case 0: // nobody answered
@@ -336,6 +349,70 @@ func someQuestion(r *rand.Rand, i int, dir string) hindsight.Question {
 	return hindsight.Question{PastQuestion: q, Project: pick([]string{"/p", "/q"})}
 }
 
+// someHistory makes n questions and answers. A person mostly gives the same answer to the same program or kind. The
+// requests of questions that cannot be judged again are in lost.
+func someHistory(r *rand.Rand, n int, dir string) (list []hindsight.Question,
+	lost map[event.InteractionID]*policy.Assessed) {
+	yes := map[string]bool{}
+	lost = map[event.InteractionID]*policy.Assessed{}
+	for i := range n {
+		q := someQuestion(r, i, dir)
+		habit := q.Kind
+		if len(q.Commands) > 0 {
+			habit = q.Commands[0][:min(5, len(q.Commands[0]))]
+		}
+		if _, ok := yes[habit]; !ok {
+			yes[habit] = r.IntN(3) > 0
+		}
+		if q.End == nil {
+			answer := map[bool]string{true: "y", false: "n"}[yes[habit] != (r.IntN(10) == 0)]
+			q.End = &interaction.TakenError{Answer: &interaction.Answer{Option: answer, By: "ann"}}
+		}
+		if q.Lacks != nil {
+			lost[q.Interaction], q.Request = q.Request, nil
+		}
+		list = append(list, q)
+	}
+	return list, lost
+}
+
+// checkAssessed checks that DecideAssessed decides like Decide.
+func checkAssessed(t *testing.T, list []hindsight.Question) {
+	t.Helper()
+	p, err := policy.New(somePresent, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, q := range list {
+		if q.Request == nil {
+			continue
+		}
+		got, want := p.DecideAssessed(q.Request), p.Decide(q.Request.Request, policy.ModeAsk)
+		if got.Effect != want.Effect || got.By != want.By || got.Tier != want.Tier || got.Word != want.Word ||
+			got.OptionID != want.OptionID || !reflect.DeepEqual(got.Rule, want.Rule) {
+			t.Errorf("%q %q: %+v, want %+v", q.Commands, q.Paths, got, want)
+		}
+	}
+}
+
+// BenchmarkSuggest suggests rules for histories of random questions.
+func BenchmarkSuggest(b *testing.B) {
+	for _, n := range []int{1_000, 10_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			list, _ := someHistory(rand.New(rand.NewPCG(1, 1)), n, b.TempDir())
+			for b.Loop() {
+				judge, err := hindsight.NewJudge(nil, somePresent)
+				if err != nil {
+					b.Fatal(err)
+				}
+				if s := suggestOf(b, judge, list); s.Answered == 0 {
+					b.Fatalf("%+v", s)
+				}
+			}
+		})
+	}
+}
+
 // TestGeneratedHistories checks the promises of Suggest for random questions and answers.
 func TestGeneratedHistories(t *testing.T) {
 	dir := t.TempDir()
@@ -343,27 +420,8 @@ func TestGeneratedHistories(t *testing.T) {
 	for seed := range uint64(20) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 1))
-			yes := map[string]bool{} // a person mostly gives the same answer to the same program or kind
-			lost := map[event.InteractionID]policy.Request{}
-			var list []hindsight.Question
-			for i := range 20 + r.IntN(100) {
-				q := someQuestion(r, i, dir)
-				habit := q.Kind
-				if len(q.Commands) > 0 {
-					habit = q.Commands[0][:min(5, len(q.Commands[0]))]
-				}
-				if _, ok := yes[habit]; !ok {
-					yes[habit] = r.IntN(3) > 0
-				}
-				if q.End == nil {
-					answer := map[bool]string{true: "y", false: "n"}[yes[habit] != (r.IntN(10) == 0)]
-					q.End = &interaction.TakenError{Answer: &interaction.Answer{Option: answer, By: "ann"}}
-				}
-				if q.Lacks != nil {
-					lost[q.Interaction], q.Request = q.Request, policy.Request{}
-				}
-				list = append(list, q)
-			}
+			list, lost := someHistory(r, 20+r.IntN(100), dir)
+			checkAssessed(t, list)
 			checkDenied(t, nil, list, lost)
 			checkDenied(t, somePresent, list, lost)
 			answered += checkSuggestions(t, list).Answered

@@ -88,7 +88,7 @@ func (j *Judge) judge(q Question) Judged {
 		out.Why, out.Coded = q.Lacks.Text, q.Lacks.Coded
 		return out
 	}
-	d, ok := j.Decide(q.PastQuestion)
+	d, ok := j.Decide(q)
 	switch {
 	case ok:
 		out.Now, out.Rule = d.Effect, d.Rule

@@ -14,6 +14,7 @@ import (
 type Pattern struct {
 	text  string
 	words []*syntax.Word
+	fixed []field // the expanded words; nil if they depend on the place
 }
 
 const (
@@ -42,7 +43,25 @@ func ParsePattern(text string) (*Pattern, error) {
 			return nil, fmt.Errorf("command %q: ... stands for the rest, so it can only be the last word", text)
 		}
 	}
+	if !slices.ContainsFunc(p.words, placed) {
+		p.fixed = p.fields(Place{})
+	}
 	return p, nil
+}
+
+// placed reports whether the expansion of the word may depend on the place, as the expansion of ~ does.
+func placed(word *syntax.Word) (may bool) {
+	syntax.Walk(word, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case nil, *syntax.Word, *syntax.SglQuoted, *syntax.DblQuoted:
+		case *syntax.Lit:
+			may = may || strings.Contains(n.Value, "~")
+		default:
+			may = true
+		}
+		return true
+	})
+	return may
 }
 
 // Names reports whether the first word of the pattern is the name of a program and not a wildcard.
@@ -58,9 +77,36 @@ func (p *Pattern) Literal() bool {
 
 // fields returns the words of the pattern, expanded for the place at. For example, ~ becomes the home directory.
 func (p *Pattern) fields(at Place) []field {
+	if p.fixed != nil {
+		return p.fixed
+	}
 	w := newWalker(at)
 	w.text = p.text
 	return w.fields(p.words, newState(w.place.Dir))
+}
+
+// Program returns the name of the program, as Call.Program does. Each call that matches the pattern has this name among
+// its Programs. ok is false if a call of any program may match.
+func (p *Pattern) Program(at Place) (name string, ok bool) {
+	fs := p.fields(at)
+	if len(fs) == 0 || !p.Names() {
+		return "", false
+	}
+	return commandName(fs[0]), true
+}
+
+// Programs returns the names by which a pattern may name the program of the call.
+func (c Call) Programs() []string {
+	names := []string{commandName(c[0])}
+	for i, r := range c[0].text {
+		if r == '-' { // MatchLoose compares git-push as git push
+			names = append(names, commandName(literal(c[0].text[:i])))
+		}
+	}
+	for _, name := range names {
+		names = append(names, strings.TrimRight(name, versionSigns))
+	}
+	return names
 }
 
 // Answer says whether a call matches a pattern.
@@ -144,8 +190,11 @@ func (m *matcher) matchWord(i, j int) Answer {
 // sameProgram reports whether the name of a program in a rule also means the program of a call. The call may add a
 // version: pip in the rule also means pip3.11.
 func sameProgram(rule, program string) bool {
-	return rule == program || rule == strings.TrimRight(program, "0123456789.-")
+	return rule == program || rule == strings.TrimRight(program, versionSigns)
 }
+
+// versionSigns are the characters of a version at the end of a program's name.
+const versionSigns = "0123456789.-"
 
 // skipOption skips an option at the word j of the call and compares the following words with the pattern. It tries an
 // unknown option with a value in the next word and without one.

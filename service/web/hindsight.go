@@ -102,11 +102,10 @@ func (s *Server) tryRules(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	rules := past.rules
 	if body.Replace {
-		rules = nil
+		past.present = nil
 	}
-	judge, err := hindsight.NewJudge(slices.Concat(rules, added))
+	judge, err := hindsight.NewJudge(past.present, added)
 	if err != nil {
 		return unfit.wrap(err)
 	}
@@ -167,7 +166,7 @@ func (s *Server) suggestRules(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	judge, err := hindsight.NewJudge(past.rules)
+	judge, err := hindsight.NewJudge(past.present, nil)
 	if err != nil {
 		return unfit.wrap(err)
 	}
@@ -186,13 +185,12 @@ func (s *Server) suggestRules(w http.ResponseWriter, r *request) error {
 
 // past has recorded questions.
 type past struct {
-	rules []policy.Rule        // the present rules
-	list  []hindsight.Question // oldest first
-	bad   []unreadable
+	present map[string][]policy.Rule // the present rules of each project
+	list    []hindsight.Question     // oldest first
+	bad     []unreadable
 }
 
-// pastQuestions reads the questions of a log. If the place names no project, it reads all logs of this machine. The
-// present rules are then those of the project in which the server was started.
+// pastQuestions reads the questions of a log. If the place names no project, it reads all logs of this machine.
 func (s *Server) pastQuestions(ctx context.Context, where place, since time.Time) (*past, error) {
 	of, all := where, where.Project == ""
 	if all {
@@ -209,7 +207,7 @@ func (s *Server) pastQuestions(ctx context.Context, where place, since time.Time
 	if err != nil {
 		return nil, err
 	}
-	found := &past{rules: p.Config.Rules, bad: []unreadable{}}
+	found := &past{present: map[string][]policy.Rule{one.Project: p.Config.Rules}, bad: []unreadable{}}
 	logs := []*eventLog{one}
 	if all {
 		if logs, err = s.logs.list(ctx, where); err != nil {
@@ -235,8 +233,14 @@ func (p *past) readLog(ctx context.Context, l *eventLog, at shell.Place, since t
 		return nil
 	}
 	var list []hindsight.Question
+	if _, known := p.present[l.Project]; !known && err == nil {
+		var other *project.Project
+		if other, err = l.findProject(); err == nil {
+			p.present[l.Project] = other.Config.Rules
+		}
+	}
 	if err == nil {
-		list, err = hindsight.Read(ctx, log, l.Project, at, since)
+		list, err = hindsight.Read(ctx, log, l.Project, at, since, nil)
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()

@@ -51,11 +51,11 @@ first, put them into a file for 'perlica policy try --file'.`,
 }
 
 func (a *app) policySuggest(ctx context.Context, f pastFlags, choose bool) error {
-	p, list, damaged, err := a.pastQuestions(ctx, f)
+	present, list, damaged, err := a.pastQuestions(ctx, f)
 	if err != nil {
 		return err
 	}
-	judge, err := hindsight.NewJudge(p.Config.Rules)
+	judge, err := hindsight.NewJudge(present, nil)
 	if err != nil {
 		return frame.UsageErrorf("%w", err)
 	}

@@ -46,8 +46,8 @@ func (a *app) policyTryCommand() *cobra.Command {
 		Short: "Judge the recorded questions again with other rules",
 		Long: `Judge each recorded question, and each decision that Perlica made without a person, again. A
 RULE has an effect (allow, ask or deny) and the words of a command, as in the configuration.
-The RULEs are added to the present rules. With --file, the rules of that file replace the
-present ones. The rules that --allow and --deny gave to a single run still count for it.
+The RULEs are added to the present rules of each project. With --file, the rules of that
+file replace the present ones. The rules that --allow and --deny gave to a single run still count for it.
 
 A question is saved if a rule would have answered it. A question that a person denied and the
 rules would allow is marked as AGAINST. The mode and remembered answers count as recorded:
@@ -78,17 +78,18 @@ func (a *app) policyTry(ctx context.Context, f pastFlags, file string, args []st
 		}
 		added = append(added, r)
 	}
-	p, list, damaged, err := a.pastQuestions(ctx, f)
+	present, list, damaged, err := a.pastQuestions(ctx, f)
 	if err != nil {
 		return err
 	}
-	rules := p.Config.Rules
+	var rules []policy.Rule
 	if file != "" {
+		present = nil
 		if rules, err = config.ReadRules(file); err != nil {
 			return frame.UsageErrorf("%w", err)
 		}
 	}
-	judge, err := hindsight.NewJudge(slices.Concat(rules, added))
+	judge, err := hindsight.NewJudge(present, slices.Concat(rules, added))
 	if err != nil {
 		return frame.UsageErrorf("%w", err)
 	}
@@ -105,27 +106,30 @@ func (a *app) showTrial(asJSON bool, t hindsight.Trial) error {
 	})
 }
 
-// pastQuestions returns the recorded questions that the flags select. The result damaged is an error that names the
-// damaged logs. The questions of such a log are in the list, but the ones with damaged events cannot be judged.
-func (a *app) pastQuestions(ctx context.Context, f pastFlags) (p *project.Project, list []hindsight.Question,
-	damaged, err error) {
+// pastQuestions returns the recorded questions that the flags select, and the present rules of each project. The result
+// damaged is an error that names the damaged logs. The questions of such a log are in the list, but the ones with
+// damaged events cannot be judged.
+func (a *app) pastQuestions(ctx context.Context, f pastFlags) (present map[string][]policy.Rule,
+	list []hindsight.Question, damaged, err error) {
 	since, _, err := frame.ParseTimeRange(f.since, "", time.Now())
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	if p, err = a.Locate(nil); err != nil {
+	p, err := a.Locate(nil)
+	if err != nil {
 		return nil, nil, nil, err
 	}
+	present = map[string][]policy.Rule{p.Workspace.Root: p.Config.Rules}
 	at := shell.Place{Home: p.Dirs.Home, Temp: project.TempDirs(), Own: p.OwnFolders()}
 	if !f.all {
 		err = a.EmptyIfNoLog(a.Reading(ctx, func(log *store.Reader, _ *project.Project) (err error) {
-			list, err = hindsight.Read(ctx, log, p.Workspace.Root, at, since)
+			list, err = a.readPast(ctx, log, p.Workspace.Root, at, since)
 			return err
 		}))
 		if errors.As(err, new(*event.DamagedError)) {
 			damaged, err = err, nil
 		}
-		return p, list, damaged, err
+		return present, list, damaged, err
 	}
 	logs, err := project.List(p.Dirs)
 	if err != nil {
@@ -137,7 +141,15 @@ func (a *app) pastQuestions(ctx context.Context, f pastFlags) (p *project.Projec
 		}
 		at.Own = slices.Clone(at.Own) // the questions of the previous log keep their list
 		at.Own[0] = (&config.Workspace{Root: u.Dir}).Dir()
-		some, err := readPast(ctx, p.Dirs, u, at, since)
+		var some []hindsight.Question
+		if _, known := present[u.Dir]; !known {
+			var other *project.Project
+			other, err = a.FindProject(u.Dir, nil)
+			present[u.Dir] = other.Config.Rules
+		}
+		if err == nil {
+			some, err = a.readPastOf(ctx, p.Dirs, u, at, since)
+		}
 		if errors.As(err, new(*event.DamagedError)) {
 			damaged, err = errors.Join(damaged, fmt.Errorf("%s: %w", u.Log, err)), nil
 		}
@@ -148,17 +160,25 @@ func (a *app) pastQuestions(ctx context.Context, f pastFlags) (p *project.Projec
 		list = append(list, some...)
 	}
 	sort.SliceStable(list, func(i, j int) bool { return list[i].Asked.Before(list[j].Asked) })
-	return p, list, damaged, nil
+	return present, list, damaged, nil
 }
 
-func readPast(ctx context.Context, dirs config.Dirs, u project.Used, at shell.Place,
+// readPast reads the questions of a log, and shows the progress on a terminal.
+func (a *app) readPast(ctx context.Context, log *store.Reader, dir string, at shell.Place,
+	since time.Time) ([]hindsight.Question, error) {
+	progress, done := a.Progress(ctx, "reading the questions", log)
+	defer done()
+	return hindsight.Read(ctx, log, dir, at, since, func(seq event.Seq) { progress(int64(seq)) })
+}
+
+func (a *app) readPastOf(ctx context.Context, dirs config.Dirs, u project.Used, at shell.Place,
 	since time.Time) (list []hindsight.Question, err error) {
 	log, err := project.OpenLogToShow(ctx, dirs, u.Log)
 	if err != nil {
 		return nil, err
 	}
 	defer frame.CloseShown(log, &err)
-	return hindsight.Read(ctx, log, u.Dir, at, since)
+	return a.readPast(ctx, log, u.Dir, at, since)
 }
 
 // writeTrial prints the counts and then one table for each kind of question.
