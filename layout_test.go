@@ -66,7 +66,7 @@ var only = map[string][]string{
 	"net/http": {"cmd/bench", "service/web/push", "service/web/push/pushtest", "service/web",
 		"service/notify", "cmd/perlica/web", "service/web/device", "service/web/device/devicetest", "eventlog/witness",
 		"service/channel", "service/matrix", "service/matrix/matrixtest", "service/ntfy", "service/ntfy/ntfytest",
-		"service/slack", "service/slack/slacktest",
+		"service/discord", "service/discord/discordtest", "service/slack", "service/slack/slacktest",
 		"service/telegram", "service/telegram/telegramtest", "service/webhook", "provider/model",
 		"provider/proxy"},
 	"plugin":                         {},

@@ -16,6 +16,7 @@ import (
 	"github.com/perlica/perlica/service"
 	"github.com/perlica/perlica/service/channel"
 	"github.com/perlica/perlica/service/channel/channeltest"
+	"github.com/perlica/perlica/service/discord/discordtest"
 	"github.com/perlica/perlica/service/local"
 	"github.com/perlica/perlica/service/matrix/matrixtest"
 	"github.com/perlica/perlica/service/slack/slacktest"
@@ -23,7 +24,8 @@ import (
 )
 
 // subjects are the channels over which the bridge is tested.
-var subjects = []channeltest.Subject{matrixtest.Subject(), slacktest.Subject(), telegramtest.Subject()}
+var subjects = []channeltest.Subject{discordtest.Subject(), matrixtest.Subject(), slacktest.Subject(),
+	telegramtest.Subject()}
 
 var (
 	channelMessages = flag.Int("channel-messages", 30, "how many messages TestChannelKilled sends over each channel")

@@ -123,6 +123,7 @@ type Service struct {
 	Channels map[string]bool
 	Telegram Telegram
 	Slack    Slack
+	Discord  Discord
 	Webhook  Webhook
 	IMessage IMessage
 	Matrix   Matrix
@@ -158,6 +159,12 @@ type Slack struct {
 	AppToken Secret
 	BotToken Secret
 	BaseURL  string
+}
+
+// Discord is the configuration of the channel "discord". "" means the channel's default.
+type Discord struct {
+	Token   Secret
+	BaseURL string
 }
 
 // Webhook is the configuration of the channel "webhook". "" and 0 mean the channel's default.

@@ -262,8 +262,8 @@ var table = []row{
 			"see docs/changes.md. Absent: in trusted projects.",
 		store: func(t target, v any) { on := v.(bool); t.config.RecordGit = &on }},
 	{name: "service.channels.<id>", kind: boolean, example: "true", exampleID: "telegram", loosens: whenSwitchedOn,
-		help: "The bridge serves this channel: `local`, `telegram`, `slack`, `webhook`, `imessage`, `matrix` or `ntfy`. " +
-			"Absent: `local` is served, the others are not.",
+		help: "The bridge serves this channel: `local`, `telegram`, `slack`, `discord`, `webhook`, `imessage`, `matrix` " +
+			"or `ntfy`. Absent: `local` is served, the others are not.",
 		store: func(t target, v any) { t.config.Service.Channels[t.id] = v.(bool) }},
 	{name: "service.telegram.token_file", kind: text, example: `"~/secrets/telegram.token"`, check: checkSecretFile,
 		loosens: always,
@@ -297,6 +297,18 @@ var table = []row{
 		loosens: always,
 		help:    "The address of the Web API. Absent: `https://slack.com/api`.",
 		store:   func(t target, v any) { t.config.Service.Slack.BaseURL = v.(string) }},
+	{name: "service.discord.token_file", kind: text, example: `"~/secrets/discord.token"`, check: checkSecretFile,
+		loosens: always,
+		help: "The file that holds the bot's token. No one else may read it (0600). Absent: `discord.token` in the " +
+			"user's configuration directory.",
+		store: func(t target, v any) { t.config.Service.Discord.Token.File = v.(string) }},
+	{name: "service.discord.token_env", kind: text, example: `"DISCORD_TOKEN"`, check: checkEnvName, loosens: always,
+		help:  "The environment variable that holds the bot's token, instead of a file.",
+		store: func(t target, v any) { t.config.Service.Discord.Token.Env = v.(string) }},
+	{name: "service.discord.base_url", kind: text, example: `"http://127.0.0.1:8082/api/v10"`, check: checkURL,
+		secret: true, loosens: always,
+		help:  "The address of another REST API with Discord's methods, such as a proxy. Absent: Discord's.",
+		store: func(t target, v any) { t.config.Service.Discord.BaseURL = v.(string) }},
 	{name: "service.webhook.secret_file", kind: text, example: `"~/secrets/webhook.secret"`, check: checkSecretFile,
 		loosens: always,
 		help: "The file that holds the secret with which both sides sign. No one else may read it (0600). Absent: " +

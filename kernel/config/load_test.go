@@ -229,6 +229,10 @@ grace = "3s"
 [service.channels]
 local = false
 other = true
+[service.discord]
+token_file = "~/token"
+token_env = "TOKEN"
+base_url = "http://ada:secret@127.0.0.1:8082"
 [service.telegram]
 token_file = "~/token"
 token_env = "TOKEN"
@@ -289,6 +293,7 @@ secret_env = "SMTP"
 		Service: Service{
 			Channels: map[string]bool{"local": false, "other": true},
 			Telegram: Telegram{Secret{"TOKEN", "~/token"}, "http://me:pw@127.0.0.1:8081"},
+			Discord:  Discord{Secret{"TOKEN", "~/token"}, "http://ada:secret@127.0.0.1:8082"},
 			Webhook: Webhook{
 				Secret: Secret{"SECRET", "/run/secret"}, ReplyURL: "https://example.org/hunter2/in", Listen: "127.0.0.1:1",
 				AllowRemote: true, Format: "plain", TextLimit: 2000, Buttons: true, Dedupes: true,

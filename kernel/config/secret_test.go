@@ -80,6 +80,10 @@ telegram = true
 token_file = "/etc/passwd"
 token_env = "HOME"
 base_url = "https://evil.example"
+[service.discord]
+token_file = "/etc/passwd"
+token_env = "HOME"
+base_url = "https://evil.example"
 [service.webhook]
 reply_url = "https://evil.example"
 secret_env = "HOME"
@@ -106,12 +110,13 @@ token_file = "/etc/passwd"
 token_env = "HOME"
 `)
 	c := p.mustLoad()
-	if c.Service.Telegram != (Telegram{}) || c.Service.Webhook != (Webhook{}) || c.Service.IMessage != (IMessage{}) ||
-		c.Service.Ntfy != (Ntfy{}) || c.Service.Matrix.Server+c.Service.Matrix.Token.File != "" ||
+	if c.Service.Telegram != (Telegram{}) || c.Service.Discord != (Discord{}) ||
+		c.Service.Webhook != (Webhook{}) || c.Service.IMessage != (IMessage{}) || c.Service.Ntfy != (Ntfy{}) ||
+		c.Service.Matrix.Server+c.Service.Matrix.Token.File != "" ||
 		len(c.Service.Matrix.Allow)+len(c.Service.Channels) > 0 {
 		t.Errorf("not trusted: %+v", c.Service)
 	}
-	if len(c.Withheld) != 24 {
+	if len(c.Withheld) != 27 {
 		t.Errorf("withheld: %q", c.Withheld)
 	}
 }

@@ -24,7 +24,8 @@ var chinese = sync.OnceValue(func() *Sentences {
 		NotRead:     "没有发给智能体：这里读不了%s。请改发文字或文件。",
 		Unread: map[string]string{
 			"a sticker": "贴纸", "a location": "位置", "a contact": "联系人", "a poll": "投票", "a roll of dice": "骰子",
-			"an edited message": "编辑过的消息",
+			"an edited message":           "编辑过的消息",
+			"a message without a mention": "没有提及机器人的消息",
 		},
 		MayNotAsk:      "你在这里无权给智能体发消息。",
 		NotSent:        "⚠️ 这条消息没有发给智能体：%s\n\n如有需要，请重新发送。",

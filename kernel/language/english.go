@@ -25,8 +25,9 @@ var english = sync.OnceValue(func() *Sentences {
 		NotRead: "Nothing was sent to the agent, because Perlica cannot read %s here. Send a text or a file.",
 		Unread: map[string]string{
 			"a sticker": "a sticker", "a location": "a location", "a contact": "a contact", "a poll": "a poll",
-			"a roll of dice":    "a roll of dice",
-			"an edited message": "an edited message",
+			"a roll of dice":              "a roll of dice",
+			"an edited message":           "an edited message",
+			"a message without a mention": "a message that does not mention the bot",
 		},
 		MayNotAsk: "You may not send inputs to the agent here.",
 		NotSent:   "⚠️ This message was not sent to the agent: %s\n\nSend it again if you want to.",

@@ -127,6 +127,7 @@ const (
 	Markdown Format = "markdown" // unchanged CommonMark
 	HTML     Format = "html"     // Telegram's subset: b, i, code, pre, a
 	Mrkdwn   Format = "mrkdwn"   // Slack's notation
+	Discord  Format = "discord"  // Discord's Markdown; nothing in it is hidden or a mention
 )
 
 // Inbound is a message of a person. Chat and Contact are the platform's ids: answers go to the

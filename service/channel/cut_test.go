@@ -64,6 +64,36 @@ func TestFormats(t *testing.T) {
 	}
 }
 
+// TestDiscord checks that a text means the same on Discord as in Markdown, and that no part of it is hidden.
+func TestDiscord(t *testing.T) {
+	for markdown, want := range map[string]string{
+		"**bold**, *thin*, __bold__":          "**bold**, *thin*, **bold**",
+		"# Title\n-# small\n- item":           "**Title**\n-\\# small\n- item",
+		"a || rm -rf / || b":                  `a \|\| rm -rf / \|\| b`,
+		"<@42> @everyone <t:1> <:a:1>":        `\<@42\> @everyone \<t:1\> \<:a:1\>`,
+		"snake_case, 2 * 3, ~~no~~, > x":      `snake\_case, 2 \* 3, \~\~no\~\~, \> x`,
+		"[x](https://x.org/a_b) [y](z:q)":     `[x](https://x.org/a_b) \[y](z:q)`,
+		"see https://x.org/a_b?c=~d||e":       `see https://x.org/a_b?c=~d\|\|e`,
+		"`a|b` and `` a`b ``":                 "`a|b` and `` a`b ``",
+		"```go\na ||b||\n```":                 "```go\na ||b||\n```",
+		"````\nx\n```\n||y||\n````":           "```\nx\n`\u200b`\u200b`\n||y||\n```",
+		"```a/b\nx\n```":                      "```\nx\n```",
+		`\*literal\* and \\ and 1 < 2 and #3`: `\*literal\* and \\ and 1 \< 2 and \#3`,
+	} {
+		if got := Cut(markdown, Limits{Format: Discord}); len(got) != 1 || got[0] != want {
+			t.Errorf("%q: %q, want %q", markdown, got, want)
+		}
+	}
+	const words = "a || b, <@42>, *thin* and `c`\n\ncode"
+	shown := Cut(words, Limits{Format: Discord})[0]
+	if got := Unformatted(shown, Discord); got != "a || b, <@42>, thin and `c`\n\ncode" {
+		t.Errorf("without formatting %q is %q", shown, got)
+	}
+	if got := DiscordLiteral("a ``` b"); got != "```\na `\u200b`\u200b` b\n```" {
+		t.Errorf("literal code is %q", got)
+	}
+}
+
 // TestCodeBlocksAreReopened checks that each part is a complete code block.
 func TestCodeBlocksAreReopened(t *testing.T) {
 	var b strings.Builder
@@ -118,7 +148,7 @@ func FuzzCut(f *testing.F) {
 			return
 		}
 		limit = 64 + max(limit, -limit, 0)%5000
-		for _, format := range []Format{Plain, Markdown, HTML} {
+		for _, format := range []Format{Plain, Markdown, HTML, Discord} {
 			parts := Cut(text, Limits{Text: limit, Format: format})
 			for _, p := range parts {
 				if n := Units(p); n > limit+smallest && format != HTML { // tags around one character may be longer

@@ -35,6 +35,11 @@ func (b block) render(f Format) string {
 		}
 		// A gap keeps three backticks of the code from ending the block.
 		return "```\n" + strings.ReplaceAll(EscapeMrkdwn(b.text), "```", "``"+gap+"`") + "\n```"
+	case Discord:
+		if !b.code {
+			return paragraph(b.text, discordMarks)
+		}
+		return "```" + discordLang(b.lang) + "\n" + apart(b.text) + "\n```"
 	}
 	if !b.code {
 		return paragraph(b.text, plainMarks)
@@ -46,6 +51,7 @@ func (b block) render(f Format) string {
 type marks struct {
 	escape             func(string) string
 	escapeCode         func(string) string
+	codeOf             func(string) string // returns code with its marks; nil means escaped code between the marks
 	bold, italic, code [2]string
 	apart              string // follows a character that Markdown's backslash made literal
 	link               func(text, url string) string
@@ -177,7 +183,7 @@ func mark(s string, i int, m marks, depth int) (n int, out string) {
 	s = s[:min(len(s), i+farthest)]
 	rest := s[i:]
 	switch {
-	case rest[0] == '\\' && len(rest) > 1 && strings.IndexByte("\\`*_[]()#<>~", rest[1]) >= 0:
+	case rest[0] == '\\' && len(rest) > 1 && strings.IndexByte("\\`*_[]()#<>~|", rest[1]) >= 0:
 		return 2, m.escape(rest[1:2]) + m.apart
 	case rest[0] == '`':
 		ticks := rest[:len(rest)-len(strings.TrimLeft(rest, "`"))]
@@ -186,6 +192,9 @@ func mark(s string, i int, m marks, depth int) (n int, out string) {
 			return 0, ""
 		}
 		code := rest[len(ticks) : len(ticks)+end]
+		if m.codeOf != nil {
+			return 2*len(ticks) + end, m.codeOf(code)
+		}
 		return 2*len(ticks) + end, m.code[0] + m.escapeCode(code) + m.code[1]
 	case depth >= deepest:
 		return 0, ""
@@ -282,6 +291,8 @@ func Unformatted(text string, f Format) string {
 		return html.UnescapeString(tag().ReplaceAllString(text, ""))
 	case Mrkdwn:
 		return html.UnescapeString(strings.ReplaceAll(mrkdwnLink().ReplaceAllString(text, "$2 ($1)"), gap, ""))
+	case Discord: // a subset of Markdown
+		return Cut(text, Limits{Format: Plain})[0]
 	}
 	return text
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/service"
 	"github.com/perlica/perlica/service/channel"
+	"github.com/perlica/perlica/service/discord"
 	"github.com/perlica/perlica/service/imessage"
 	"github.com/perlica/perlica/service/local"
 	"github.com/perlica/perlica/service/matrix"
@@ -34,6 +35,7 @@ type openChannel func() (channel.Channel, error)
 var channels = map[string]prepareChannel{
 	local.Name: prepareLocal,
 	"telegram": prepareTelegram,
+	"discord":  prepareDiscord,
 	"slack":    prepareSlack,
 	"webhook":  prepareWebhook,
 	"imessage": prepareIMessage,
@@ -87,6 +89,25 @@ func prepareSlack(a *app, p *project.Project, paired func(string) bool) (openCha
 	c, err := slack.New(opt)
 	if err != nil {
 		return nil, frame.WithHint(err, "see docs/channel-slack.md")
+	}
+	return func() (channel.Channel, error) { return c, nil }, nil
+}
+
+func prepareDiscord(a *app, p *project.Project, paired func(string) bool) (openChannel, error) {
+	s := p.Config.Service.Discord
+	token, err := a.readSecret(p, "the bot's token", s.Token, "discord.token",
+		"https://discord.com/developers/applications gives one (page \"Bot\"). Run (umask 077; mkdir -p %s && cat > %s), "+
+			"paste it, press Enter and Ctrl-D")
+	if err != nil {
+		return nil, err
+	}
+	opt := discord.Options{Token: discord.Token(token), BaseURL: s.BaseURL, Paired: paired}
+	if paired != nil {
+		opt.Files = filesOf(p, "discord")
+	}
+	c, err := discord.New(opt)
+	if err != nil {
+		return nil, frame.WithHint(err, "see docs/channel-discord.md")
 	}
 	return func() (channel.Channel, error) { return c, nil }, nil
 }
