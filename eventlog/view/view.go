@@ -37,6 +37,9 @@ type Projection struct {
 	Schema string
 	// Types are the types of the facts that Apply needs.
 	Types []event.Type
+	// PageSize is the size of the pages of a new file in bytes. A seal of few large pages is faster to compare. 0 means
+	// the default of SQLite.
+	PageSize int
 	// Withheld means that Apply is also called for facts without a payload. Otherwise these are skipped.
 	Withheld bool
 	Apply    func(ctx context.Context, tx *sqlx.Tx, e event.Event) error
@@ -123,7 +126,7 @@ func open(ctx context.Context, r event.Reader, path string, key []byte, def Proj
 	}
 	// The file need not be synced. If a crash loses changes of a view, the view applies those events again.
 	db, err := sqlx.Open("sqlite", store.DSN(path, fmt.Sprintf("busy_timeout(%d)", store.BusyTimeout.Milliseconds()),
-		"synchronous(OFF)"))
+		"synchronous(OFF)", fmt.Sprintf("page_size(%d)", def.PageSize))) // SQLite ignores the size 0
 	if err != nil {
 		return nil, err
 	}

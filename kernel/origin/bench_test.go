@@ -85,7 +85,7 @@ func BenchmarkChanges(b *testing.B) {
 	}
 	view := filepath.Join(dir, "changes.db")
 	start := time.Now()
-	v, err := Open(b.Context(), &log.Reader, view, []byte("key"))
+	v, err := Open(b.Context(), &log.Reader, view, []byte("key"), nil)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func BenchmarkChanges(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		v, err := Open(b.Context(), &log.Reader, view, []byte("key"))
+		v, err := Open(b.Context(), &log.Reader, view, []byte("key"), nil)
 		if err != nil {
 			b.Fatal(err)
 		}

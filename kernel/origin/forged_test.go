@@ -24,7 +24,7 @@ func TestForgedContent(t *testing.T) {
 	if f, err := kept.Blame(t.Context(), []string{"/project/out.txt"}, "hollo"); !errors.Is(err, disk.ErrCorrupt) {
 		t.Errorf("%+v, %v; want damage", f, err)
 	}
-	_, err := Open(t.Context(), &log.Reader, filepath.Join(t.TempDir(), "v.db"), nil)
+	_, err := Open(t.Context(), &log.Reader, filepath.Join(t.TempDir(), "v.db"), nil, nil)
 	if !errors.Is(err, disk.ErrCorrupt) {
 		t.Errorf("%v, want damage", err)
 	}
@@ -40,7 +40,7 @@ func TestForgedView(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "changes.db")
 	check := func(what string) {
 		t.Helper()
-		v, err := Open(t.Context(), &log.Reader, path, []byte("key"))
+		v, err := Open(t.Context(), &log.Reader, path, []byte("key"), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -33,7 +33,7 @@ func newLog(t testing.TB) *eventlog.Log {
 // viewOf returns a new view of a log.
 func viewOf(t testing.TB, log *eventlog.Log) *View {
 	t.Helper()
-	v, err := Open(t.Context(), &log.Reader, filepath.Join(t.TempDir(), "changes.db"), []byte("key"))
+	v, err := Open(t.Context(), &log.Reader, filepath.Join(t.TempDir(), "changes.db"), []byte("key"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,9 +24,9 @@ type View struct {
 }
 
 // projection returns the definition of the view of a log. A run is added when its record is closed.
-func projection(log event.Reader) view.Projection {
+func projection(log event.Reader, progress func(event.Seq)) view.Projection {
 	return view.Projection{
-		Name: "changes", Version: 3,
+		Name: "changes", Version: 3, PageSize: 32 << 10,
 		Schema: `
 			CREATE TABLE open (run TEXT PRIMARY KEY) STRICT; -- the runs with a call whose record is not closed
 			CREATE TABLE changes (
@@ -43,6 +43,9 @@ func projection(log event.Reader) view.Projection {
 		// Withheld passes these events to Apply even if their payloads were pruned.
 		Withheld: true,
 		Apply: func(ctx context.Context, tx *sqlx.Tx, e event.Event) error {
+			if progress != nil {
+				progress(e.Seq)
+			}
 			switch e.Type {
 			case event.Requested:
 				_, err := tx.ExecContext(ctx, `INSERT INTO open (run) VALUES (?) ON CONFLICT DO NOTHING`, string(e.Run))
@@ -94,10 +97,10 @@ func insert(ctx context.Context, tx *sqlx.Tx, list []Change) error {
 	return nil
 }
 
-// Open opens the view in the file at path, checks its seal with the key, and adds the log's newer events. The caller
-// closes the view before the log.
-func Open(ctx context.Context, log event.Reader, path string, key []byte) (*View, error) {
-	v, err := view.Open(ctx, log, path, key, projection(log))
+// Open opens the view in the file at path, checks its seal with the key, and adds the log's newer events. If "progress"
+// is not nil, Open calls it with the number of each added event. The caller closes the view before the log.
+func Open(ctx context.Context, log event.Reader, path string, key []byte, progress func(event.Seq)) (*View, error) {
+	v, err := view.Open(ctx, log, path, key, projection(log, progress))
 	if err != nil {
 		return nil, err
 	}

@@ -235,7 +235,7 @@ func (s *Server) readOrigins(r *request, f func(*eventLog, *origin.View, *projec
 	}
 	defer files.root.Close()
 	view, remove, err := project.OpenView(l.paths.Changes, func(path string) (*origin.View, error) {
-		return origin.Open(r.Context(), log, path, l.opt.Dirs.ViewKey())
+		return origin.Open(r.Context(), log, path, l.opt.Dirs.ViewKey(), nil)
 	})
 	if err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/perlica/perlica/cmd/perlica/frame"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel/origin"
 	"github.com/perlica/perlica/kernel/project"
@@ -24,9 +25,11 @@ func (a *app) reading(ctx context.Context,
 		if err != nil {
 			return err
 		}
+		progress, done := a.Progress(ctx, "looking for changes", log)
 		view, remove, err := project.OpenView(paths.Changes, func(path string) (*origin.View, error) {
-			return origin.Open(ctx, log, path, p.Dirs.ViewKey())
+			return origin.Open(ctx, log, path, p.Dirs.ViewKey(), func(seq event.Seq) { progress(int64(seq)) })
 		})
+		done()
 		if err != nil {
 			return err
 		}
