@@ -2,7 +2,7 @@
 usage: python3 verify.py eventlog.db [--key VERIFIER-KEY]... [--require-signature] [--since CHECKPOINT-FILE]...
 With a key, one of them must have signed a checkpoint that holds. Exit code 2: it was asked for something else."""
 import hashlib, json, os, re, sqlite3, sys; from base64 import b64decode, b64encode; from urllib.parse import quote
-TABLES = {"absent": 3, "checkpoints": 3, "events": 18, "nodes": 3, "open_runs": 2, "withheld": 2}  # of so many columns
+TABLES = dict(absent=3, checkpoints=3, entries=18, names=2, nodes=3, open_runs=2, withheld=2)  # of so many columns
 P, ORDER, D = 2**255 - 19, 2**252 + 27742317777372353535851937790883648493, -121665 * pow(121666, -1, 2**255 - 19)
 def plus(a, b):  # points of Ed25519 (RFC 8032) are X, Y, Z, XY/Z
     e, f = (a[1] - a[0]) * (b[1] - b[0]) % P, (a[1] + a[0]) * (b[1] + b[0]) % P
@@ -27,6 +27,7 @@ def anchors(path):  # as notes; the signature of a line that is not signed is "-
     *lines, last = open(path, encoding="latin-1", newline="").read().split("\n") if os.path.isfile(path) else [""]
     lines += [] if re.fullmatch("[0-9]*( [!-~]*){0,2}( (-|[A-Za-z0-9+/=]{0,92}))?", last.rstrip("\0")) else [last]
     return [re.sub(r"(\S+) (\S+) (\S+) (\S+)", "\\3\n\\1\n\\2\n\n\u2014 \\3 \\4\n", line) for line in lines]
+def uuid(b): return re.sub("^(.{8})(.{4})(.{4})(.{4})(?=.{12}$)", r"\1-\2-\3-\4-", b.hex())
 def sha(*parts): return hashlib.sha256(b"".join(parts)).digest()
 def leaf(row, seq):
     fields = [f if isinstance(f, bytes) else str(f).encode("utf-8", "surrogateescape") for f in row[1:16]]
@@ -37,11 +38,10 @@ def moved(seq, row, rows):  # the fault of a header that is not the one that was
     k = "inserted" if off and leaf(z, z[0] - off) == z[16] else "edited", "reordered" if off else "deleted", "inserted"
     return min(true, seq), seq, k[(true > seq) - (true < seq)]
 def covers(p, e):  # p is what log.pruned says
-    ok = all(p.get(k, e[i]) == e[i] for k, i in (("session", 8), ("run", 10), ("class", 4)))
-    until = p.get("until", 0); ok = ok and isinstance(until, int) and e[0] <= until
-    return ok and not re.match(r"(log|approval|session)\.|service\.contact_|run\.res", e[3])
+    n = p.get("until", 0); ok = all(p.get(k, e[i]) == e[i] for k, i in (("session", 8), ("run", 10), ("class", 4)))
+    return ok and n in range(e[0], 2**63) and not re.match(r"(log|approval|session)\.|service\.contact_|run\.res", e[3])
 def members(payload):  # of a JSON object; of anything else there are none
-    try: v = json.loads((payload or b"").decode("utf-8", "replace"), parse_constant=lambda name: 1 // 0)
+    try: v = json.loads((payload or b"").decode("utf-8", "replace"), parse_constant=lambda n: 1 // 0, parse_float=str)
     except (ValueError, ArithmeticError, RecursionError): return {}
     return v if isinstance(v, dict) else {}
 def breach(row, seen, partial):  # whether an event breaks a rule
@@ -72,15 +72,15 @@ def breach(row, seen, partial):  # whether an event breaks a rule
     return any(bad)
 def check(db, notes, keys, required):  # of each fault the first and the last seq that it may lie at, and its kind
     size, good, signed_to, roots, faults, doubts, heads, missing, seen = 0, 0, 0, [], [], [], {}, {}, {}
-    columns = "SELECT m.name, count(*) FROM sqlite_schema m, pragma_table_info(m.name) GROUP BY m.name"
-    if dict(db.execute(columns)) != TABLES: return [(0, 0, "schema")]
-    absent, stored, rows, nodes, listed, withheld = ([*db.execute(f"SELECT * FROM {t} ORDER BY 1")] for t in TABLES)
+    sql = "SELECT m.name, count(*) FROM sqlite_schema m, pragma_table_info(m.name) WHERE m.name <> 'events' GROUP BY 1"
+    if dict(db.execute(sql)) != TABLES: return [(0, 0, "schema")]
+    absent, stored, rows, names, nodes, listed, lost = ([*db.execute(f"SELECT * FROM {t} ORDER BY 1")] for t in TABLES)
+    text = dict(names).get; rows = [(r[0], uuid(r[1]), r[2], *map(text, r[3:14]), *r[14:]) for r in rows]
     end, nodes, absent = 0, {r[:2]: r[2] for r in nodes}, {r[0]: r[1:] for r in absent}
     odd = [n for n, (k, h) in absent.items() if not (end < n <= 2**60 and 0 <= k < 60 and (n - 1) % 2**k == 0 and
                                                      len(h) == 32 and (end := n + 2**k - 1))]  # no part of a tree
     partial = absent.keys() - odd; absent = {n: absent[n] for n in partial}; faults += [(0, 0, "tree")] * len(odd)
-    withheld, stored = dict(withheld), [("checkpoint", note, size) for _, size, note in stored]
-    ids = [r[0] for r in db.execute("SELECT id FROM checkpoints")]
+    withheld, stored, ids = dict(lost), [("checkpoint", n, size) for _, size, n in stored], [r[0] for r in stored]
     for kind, note, *stated in stored + notes:
         end, root, by = head(note, keys, ["perlica/" + row[1] for row in rows[:1] if row[0] == 1])
         heads.setdefault(end if stated in ([], [end]) else 0, []).append((root, kind, by))
@@ -136,7 +136,7 @@ def main(args):
     db = sqlite3.connect("file:" + quote(path) + "?mode=ro", uri=True)
     db.text_factory = lambda b: b.decode("utf-8", "surrogateescape")
     version = db.execute("BEGIN").execute("SELECT * FROM pragma_application_id, pragma_user_version").fetchone()
-    if version != (1348825708, 2): sys.exit(f"this is no log of schema version 2: {version}")
+    if version != (1348825708, 3): sys.exit(f"this is no log of schema version 3: {version}")
     try: faults = check(db, notes, keys, required)
     except (sqlite3.Error, TypeError, ValueError, LookupError, OverflowError): faults = [(0, 2**63, "unreadable")]
     try: faults += [(0, 2**63, "unreadable")] * (db.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",))

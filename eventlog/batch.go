@@ -63,6 +63,7 @@ type batchWriter struct {
 	// unsigned is the reason why newest has no signature.
 	unsigned error
 
+	names store.Names
 	// rows are frames that one statement will insert together.
 	rows  []*event.Event
 	args  []any // reused by insertRows
@@ -127,13 +128,16 @@ func (w *batchWriter) tryBatch(batch []entry) (conflict int, err error) {
 	}
 	if err != nil {
 		_ = w.execStatement(ctx, `ROLLBACK`) // an error does not matter: SQLite rolls back anyway
+		w.names.End(false)
 		lines.End(intents.Undone)
 		return conflict, &WriteError{Op: "insert", Err: disk.Explain(err)}
 	}
 	if err := w.commitBoth(ctx, lines); err != nil {
+		w.names.End(false)
 		lines.End(intents.Undone) // The caller gets the error, so it sends no prompt.
 		return -1, err
 	}
+	w.names.End(true)
 	lines.End(intents.Appended)
 	w.tree, w.last = w.next, w.nextLast
 	w.tree.Nodes = nil
@@ -178,9 +182,9 @@ func (w *batchWriter) noteIntents(ctx context.Context, batch []entry) (lines *in
 // current transaction.
 func (w *batchWriter) committedIntents(ctx context.Context, seq int64) (calls []intents.Call, err error) {
 	err = w.conn.SelectContext(ctx, &calls, `
-		SELECT seq, input_id AS input
-		FROM events
-		WHERE class = 'fact' AND type = 'llm.requested' AND seq > ? AND seq <= ?
+		SELECT seq, `+store.NameOf("input_id")+` AS input
+		FROM entries
+		WHERE `+store.IsIntent+` AND seq > ? AND seq <= ?
 		ORDER BY seq`, seq, w.tree.Size)
 	return calls, err
 }
@@ -230,8 +234,8 @@ func (w *batchWriter) checkUnless(ctx context.Context, q event.Query) error {
 	if err := w.flushFrames(ctx); err != nil {
 		return err
 	}
-	empty, err := w.isEmpty(ctx, `SELECT 1 FROM events `+condition+` LIMIT 1`, args...)
-	if err == nil && !empty {
+	row, err := w.firstRow(ctx, `SELECT 1 FROM entries `+condition+` LIMIT 1`, args...)
+	if err == nil && row != nil {
 		err = errUnless
 	}
 	return err
@@ -373,7 +377,7 @@ func (w *batchWriter) catchUp(ctx context.Context) error {
 func (w *batchWriter) readForeignEvents(ctx context.Context) error {
 	var size int64
 	var leaf []byte
-	err := w.conn.QueryRowContext(ctx, `SELECT seq, leaf FROM events ORDER BY seq DESC LIMIT 1`).Scan(&size, &leaf)
+	err := w.conn.QueryRowContext(ctx, `SELECT seq, leaf FROM entries ORDER BY seq DESC LIMIT 1`).Scan(&size, &leaf)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return err
 	}
@@ -390,12 +394,12 @@ func (w *batchWriter) readForeignEvents(ctx context.Context) error {
 	if err := w.reloadTree(store.Hashes{Ctx: ctx, DB: w.conn}, size); err != nil {
 		return err
 	}
-	var first string
-	if err := w.conn.GetContext(ctx, &first, `SELECT event_id FROM events WHERE seq = 1`); err != nil {
+	var first []byte
+	if err := w.conn.GetContext(ctx, &first, `SELECT event_id FROM entries WHERE seq = 1`); err != nil {
 		return err
 	}
-	w.origin = store.OriginOf(first)
-	return nil
+	w.origin, err = store.OriginOfBytes(first)
+	return err
 }
 
 // isForged reports whether an anchor line has an invalid signature in the name of a known key. Such a line is damaged

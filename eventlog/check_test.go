@@ -73,8 +73,8 @@ func TestCheckSchemaSeesEveryChange(t *testing.T) {
 	if err := execFile(path, `
 		DROP TRIGGER events_are_not_deleted;
 		DROP INDEX events_one_answer;
-		CREATE UNIQUE INDEX events_one_answer ON events (seq);
-		CREATE TRIGGER quiet BEFORE INSERT ON events BEGIN SELECT RAISE(IGNORE); END`); err != nil {
+		CREATE UNIQUE INDEX events_one_answer ON entries (seq);
+		CREATE TRIGGER quiet BEFORE INSERT ON entries BEGIN SELECT RAISE(IGNORE); END`); err != nil {
 		t.Fatal(err)
 	}
 	got, err := readerOf(t, path).CheckSchema(t.Context())

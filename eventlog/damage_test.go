@@ -63,7 +63,7 @@ func shift(from, by int) string {
 // "like" is the Seq of the copied event.
 func insertLike(seq, like int, columns string) string {
 	return fmt.Sprintf(
-		`INSERT INTO events SELECT %d, event_id || 'x', ts, type, class, actor, writer, context_id, session_id,
+		`INSERT INTO events SELECT %d, replace(event_id, '-7', '-8'), ts, type, class, actor, writer, context_id, session_id,
 			conversation_id, run_id, trace_id, interaction_id, input_id, payload_len, payload_sha256, leaf, payload FROM events WHERE seq = %d;
 		UPDATE events SET %s WHERE seq = %d;`, seq, like, columns, seq)
 }
@@ -201,7 +201,7 @@ func damages() []damage {
 		{name: "nodes dropped", sql: `DROP TABLE nodes`, kind: "schema"},
 		{name: "checkpoints dropped", sql: `DROP TABLE checkpoints`, kind: "schema"},
 		{name: "lists dropped", sql: `DROP TABLE withheld; DROP TABLE absent; DROP TABLE open_runs`, kind: "schema"},
-		{name: "events dropped", sql: `DROP TABLE events`, kind: "schema"},
+		{name: "events dropped", sql: `DROP TABLE entries`, kind: "schema"},
 		{name: "another table", sql: `CREATE TABLE more (x)`, kind: "schema"},
 		{name: "a view", sql: `CREATE VIEW more AS SELECT 1 AS x`, kind: "schema"},
 		{name: "another column", sql: `ALTER TABLE withheld ADD COLUMN more TEXT`, kind: "schema"},

@@ -17,15 +17,23 @@ import (
 // such a log. Open must refuse it before it writes anything.
 func TestOpenRefusesAChangedSchema(t *testing.T) {
 	for name, change := range map[string]string{
-		"a trigger that answers": `CREATE TRIGGER yes AFTER INSERT ON events WHEN NEW.type = 'interaction.requested' BEGIN
-			INSERT INTO events SELECT NEW.seq + 1, 'x', NEW.ts, 'interaction.answered', 'fact', 'user', NEW.writer, NEW.context_id, '', '', '', '',
-				NEW.interaction_id, '', 0, zeroblob(32), zeroblob(32), '{"option":"allow","by":"nobody"}';
+		"a trigger that answers": `CREATE TRIGGER yes AFTER INSERT ON entries WHEN NEW.class = 1 BEGIN
+			INSERT INTO entries SELECT NEW.seq + 1, zeroblob(16), NEW.ts, 7, 1, NEW.actor, NEW.writer, NEW.context_id,
+				0, 0, 0, 0, NEW.interaction_id, 0, 0, zeroblob(32), zeroblob(32), CAST('{"option":"allow","by":"nobody"}' AS BLOB);
 		END`,
-		"an index less":    `DROP INDEX events_one_intent_per_input`,
-		"a weaker index":   `DROP INDEX events_one_answer; CREATE UNIQUE INDEX events_one_answer ON events (interaction_id, seq) WHERE type = 'interaction.answered'`,
-		"a trigger less":   `DROP TRIGGER events_lose_nothing_but_payloads`,
-		"a table more":     `CREATE TABLE more (x)`,
-		"a view over ours": `ALTER TABLE events RENAME TO theirs; CREATE VIEW events AS SELECT * FROM theirs`,
+		"an index less": `DROP INDEX events_one_intent_per_input`,
+		"a weaker index": `DROP INDEX events_one_answer;
+			CREATE UNIQUE INDEX events_one_answer ON entries (interaction_id, seq) WHERE type = 7`,
+		"a trigger less": `DROP TRIGGER events_lose_nothing_but_payloads`,
+		"a table more":   `CREATE TABLE more (x)`,
+		"a view over ours": `DROP VIEW events; ALTER TABLE entries RENAME TO theirs;
+			CREATE VIEW entries AS SELECT * FROM theirs`,
+		"another view": `DROP VIEW events; CREATE VIEW events AS SELECT * FROM entries WHERE seq <> 1`,
+		"a changed name": `DROP TRIGGER names_are_not_updated; UPDATE names SET name = 'llm.required' WHERE id = 3;
+			CREATE TRIGGER names_are_not_updated BEFORE UPDATE ON names
+BEGIN
+	SELECT RAISE(ABORT, 'names are append-only');
+END;`,
 	} {
 		path := closedLog(t)
 		if err := execFile(path, change); err != nil {
@@ -125,13 +133,13 @@ func TestAnIntentInAMovedFile(t *testing.T) {
 func TestReadingAHostileFile(t *testing.T) {
 	leaveToOtherBuild(t)
 	const loose = `DROP TRIGGER events_lose_nothing_but_payloads; DROP TRIGGER events_are_not_deleted;
-		CREATE TABLE e2 AS SELECT * FROM events; DROP TABLE events; ALTER TABLE e2 RENAME TO events;`
+		DROP VIEW events; CREATE TABLE e2 AS SELECT * FROM entries; DROP TABLE entries; ALTER TABLE e2 RENAME TO entries;`
 	for name, change := range map[string]string{
 		"a number below zero": `DROP TRIGGER events_lose_nothing_but_payloads; UPDATE events SET seq = -5 WHERE seq = 2`,
 		"numbers below zero":  `DROP TRIGGER events_lose_nothing_but_payloads; UPDATE events SET seq = seq - 1000`,
-		"a text for a time":   loose + `UPDATE events SET ts = 'noon' WHERE seq = 2`,
-		"a time for a number": loose + `UPDATE events SET seq = 1e300 WHERE seq = 2`,
-		"a NULL":              loose + `UPDATE events SET actor = NULL WHERE seq = 2`,
+		"a text for a time":   loose + `UPDATE entries SET ts = 'noon' WHERE seq = 2`,
+		"a time for a number": loose + `UPDATE entries SET seq = 1e300 WHERE seq = 2`,
+		"a NULL":              loose + `UPDATE entries SET actor = NULL WHERE seq = 2`,
 		"a negative length":   `DROP TRIGGER events_lose_nothing_but_payloads; UPDATE events SET payload_len = -1 WHERE seq = 2`,
 		"a short hash":        `DROP TRIGGER events_lose_nothing_but_payloads; UPDATE events SET leaf = x'00' WHERE seq = 2`,
 	} {

@@ -20,10 +20,9 @@ const (
 	fewRows  = 4
 )
 
-// These statements insert frames that differ in only seven columns. The values of the other columns are bound once,
-// because binding a text takes as much time as inserting it.
+// These statements insert frames that differ in only seven columns. The values of the other columns are bound once.
 const (
-	insertFew      = `INSERT INTO events (` + store.Columns + `) VALUES ` + alikeMarks + another + another + another
+	insertFew      = `INSERT INTO entries (` + store.Columns + `) VALUES ` + alikeMarks + another + another + another
 	insertTogether = insertFew + another4 + another4 + another4
 
 	// alikeMarks has the placeholders of each row after the first one. The numbered placeholders repeat the values of
@@ -40,6 +39,9 @@ func alike(a, b *event.Event) bool { return a.Type == b.Type && a.Actor == b.Act
 // insertEvent inserts an event. A frame waits, so that one statement can insert it together with similar frames. A
 // fact is inserted alone, after all earlier events. A conflict therefore belongs to that fact.
 func (w *batchWriter) insertEvent(ctx context.Context, e *event.Event) error {
+	if err := w.names.Add(e, func(name string) (int64, error) { return w.findName(ctx, name) }); err != nil {
+		return err
+	}
 	if len(w.rows) > 0 && (e.Class != event.Frame || !alike(w.rows[0], e)) {
 		if err := w.flushFrames(ctx); err != nil {
 			return err
@@ -85,10 +87,10 @@ func (w *batchWriter) flushFrames(ctx context.Context) error {
 // insertRows inserts the events with the SQL statement in the parameter "text". The statement must have placeholders
 // for exactly this number of rows.
 func (w *batchWriter) insertRows(ctx context.Context, text string, rows ...*event.Event) error {
-	w.args = store.AppendArgs(w.args[:0], rows[0])
+	w.args = w.names.AppendArgs(w.args[:0], rows[0])
 	for _, e := range rows[1:] {
-		w.args = append(w.args, int64(e.Seq), e.ID, e.Time.UnixNano(), e.PayloadLen, e.PayloadSHA256[:], e.LeafHash[:],
-			store.Stored(e))
+		w.args = append(w.args, int64(e.Seq), store.IDBytes(e.ID), e.Time.UnixNano(), e.PayloadLen, e.PayloadSHA256[:],
+			e.LeafHash[:], store.Stored(e))
 	}
 	return w.execStatement(ctx, text, w.args...)
 }
@@ -97,55 +99,69 @@ func (w *batchWriter) insertRows(ctx context.Context, text string, rows ...*even
 // must already have types of the driver, such as int64 and string. database/sql could convert other types, but it
 // copies each argument, which makes small batches slower.
 func (w *batchWriter) execStatement(ctx context.Context, text string, args ...any) error {
+	_, err := w.execResult(ctx, text, args...)
+	return err
+}
+
+// execResult is execStatement with the driver's result.
+func (w *batchWriter) execResult(ctx context.Context, text string, args ...any) (result driver.Result, err error) {
+	err = w.withStatement(ctx, text, args, func(s statement) error {
+		result, err = s.ExecContext(ctx, w.named)
+		return err
+	})
+	return result, err
+}
+
+// firstRow returns the first row of a query, or nil if there is none. Its arguments are like those of execStatement.
+func (w *batchWriter) firstRow(ctx context.Context, text string, args ...any) (row []driver.Value, err error) {
+	err = w.withStatement(ctx, text, args, func(s statement) error {
+		rows, err := s.QueryContext(ctx, w.named)
+		if err != nil {
+			return err
+		}
+		row = make([]driver.Value, len(rows.Columns()))
+		if err = rows.Next(row); errors.Is(err, io.EOF) {
+			row, err = nil, nil
+		}
+		return errors.Join(err, rows.Close())
+	})
+	return row, err
+}
+
+// withStatement calls f with the prepared statement of a text. Before that it puts the arguments into w.named.
+func (w *batchWriter) withStatement(ctx context.Context, text string, args []any, f func(statement) error) error {
 	w.named = w.named[:0]
 	for i, a := range args {
 		w.named = append(w.named, driver.NamedValue{Ordinal: i + 1, Value: a})
 	}
 	return w.conn.Raw(func(conn any) error {
-		stmt, err := w.prepare(ctx, conn, text)
-		if err == nil {
-			_, err = stmt.ExecContext(ctx, w.named)
+		stmt, ok := w.stmts[text]
+		if !ok {
+			s, err := conn.(driver.ConnPrepareContext).PrepareContext(ctx, text)
+			if err != nil {
+				return err
+			}
+			stmt = s.(statement)
+			w.stmts[text] = stmt
 		}
-		return err
+		return f(stmt)
 	})
 }
 
-// prepare returns the prepared statement with this text. The first call prepares it.
-func (w *batchWriter) prepare(ctx context.Context, conn any, text string) (statement, error) {
-	if stmt, ok := w.stmts[text]; ok {
-		return stmt, nil
-	}
-	s, err := conn.(driver.ConnPrepareContext).PrepareContext(ctx, text)
+// findName returns the id of a name. It adds the name to the log if the log does not have it.
+func (w *batchWriter) findName(ctx context.Context, name string) (int64, error) {
+	row, err := w.firstRow(ctx, store.FindName, name)
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
-	stmt := s.(statement)
-	w.stmts[text] = stmt
-	return stmt, nil
-}
-
-// isEmpty reports whether a query returns no row. Its arguments are like those of execStatement.
-func (w *batchWriter) isEmpty(ctx context.Context, text string, args ...any) (empty bool, err error) {
-	w.named = w.named[:0]
-	for i, a := range args {
-		w.named = append(w.named, driver.NamedValue{Ordinal: i + 1, Value: a})
+	if row != nil {
+		return row[0].(int64), nil
 	}
-	err = w.conn.Raw(func(conn any) error {
-		stmt, err := w.prepare(ctx, conn, text)
-		if err != nil {
-			return err
-		}
-		rows, err := stmt.QueryContext(ctx, w.named)
-		if err != nil {
-			return err
-		}
-		err = rows.Next(make([]driver.Value, len(rows.Columns())))
-		if empty = errors.Is(err, io.EOF); empty {
-			err = nil
-		}
-		return errors.Join(err, rows.Close())
-	})
-	return empty, err
+	result, err := w.execResult(ctx, store.AddName, name)
+	if err != nil {
+		return 0, err
+	}
+	return result.LastInsertId()
 }
 
 // A statement is a prepared statement of the driver.

@@ -125,11 +125,12 @@ func TestIndexWithoutARow(t *testing.T) {
 
 // loseInput returns SQL that removes an input from the index of inputs without a change of the schema.
 func loseInput(id string) string {
+	name := `(SELECT id FROM names WHERE name = '` + id + `')`
 	return `PRAGMA writable_schema = 1;
-		UPDATE sqlite_schema SET sql = sql || ' AND input_id <> ''` + id + `''' WHERE name = 'events_one_intent_per_input';
+		UPDATE sqlite_schema SET sql = sql || ' AND input_id <> ' || ` + name + ` WHERE name = 'events_one_intent_per_input';
 		PRAGMA writable_schema = RESET;
 		REINDEX events_one_intent_per_input;
 		PRAGMA writable_schema = 1;
-		UPDATE sqlite_schema SET sql = replace(sql, ' AND input_id <> ''` + id +
-		`''', '') WHERE name = 'events_one_intent_per_input';`
+		UPDATE sqlite_schema SET sql = replace(sql, ' AND input_id <> ' || ` + name +
+		`, '') WHERE name = 'events_one_intent_per_input';`
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/eventlog/store/storetest"
 	"github.com/perlica/perlica/eventlog/tree"
 	"github.com/perlica/perlica/eventlog/verify"
 )
@@ -277,8 +278,9 @@ func TestEventsAreAppendOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, q := range []string{
-		`UPDATE events SET actor = 'x'`, `DELETE FROM events`, `UPDATE events SET payload = x'7b7d'`,
-		`UPDATE events SET payload = NULL, seq = 7`, `DELETE FROM checkpoints`, `UPDATE checkpoints SET size = 3`,
+		`UPDATE entries SET actor = 0`, `DELETE FROM entries`, `UPDATE entries SET payload = x'7b7d'`,
+		`UPDATE entries SET payload = NULL, seq = 7`, `UPDATE names SET name = 'x'`, `DELETE FROM names`,
+		`DELETE FROM checkpoints`, `UPDATE checkpoints SET size = 3`,
 	} {
 		if err := execFile(l.Path(), `BEGIN; INSERT INTO checkpoints (size, note) VALUES (1, ''); `+q); err == nil ||
 			!strings.Contains(err.Error(), "append-only") {
@@ -384,6 +386,8 @@ func execFile(path, stmt string) error {
 	if err != nil {
 		return err
 	}
+	db.SetMaxOpenConns(1)
+	_, _ = db.Exec(storetest.Editable) // fails if the file is not a log
 	_, err = db.Exec(stmt)
 	return errors.Join(err, db.Close())
 }

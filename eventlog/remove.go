@@ -66,7 +66,7 @@ func (w *batchWriter) removePayloads(job pruneJob) error {
 		}
 		err := w.retryWhileBusy(ctx, func() error {
 			_, err := w.conn.ExecContext(ctx, `
-				UPDATE events
+				UPDATE entries
 				SET payload = NULL
 				WHERE seq > ? AND seq <= ? AND `+where, append([]any{int64(from), int64(from + removeStep)}, args...)...)
 			return err

@@ -92,7 +92,7 @@ func TestReopenRefuses(t *testing.T) {
 		"moved": {func(p string) error { return os.Rename(p, p+".old") }, disk.ErrMoved},
 		"an older copy": {func(p string) error {
 			return execFile(p, `DROP TRIGGER events_are_not_deleted; DELETE FROM events WHERE seq > 1;
-				CREATE TRIGGER events_are_not_deleted BEFORE DELETE ON events
+				CREATE TRIGGER events_are_not_deleted BEFORE DELETE ON entries
 BEGIN
 	SELECT RAISE(ABORT, 'events are append-only');
 END`)

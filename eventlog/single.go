@@ -11,7 +11,7 @@ import (
 )
 
 // singleEvent returns the only event of a batch if one statement without a transaction can insert it, otherwise nil.
-// Such an event completes no node, and it is no intent and no outcome.
+// Such an event completes no node, has no new name, and is no intent and no outcome.
 func (w *batchWriter) singleEvent(batch []entry) *event.Event {
 	var only *event.Event
 	for i := range batch {
@@ -30,7 +30,7 @@ func (w *batchWriter) singleEvent(batch []entry) *event.Event {
 	if step := only.Type.Step(); step == event.Opens || step == event.Ends {
 		return nil
 	}
-	if w.tree.Size == 0 || (w.tree.Size+1)%(1<<tree.NodeHeight) == 0 {
+	if w.tree.Size == 0 || !w.names.Has(only) || (w.tree.Size+1)%(1<<tree.NodeHeight) == 0 {
 		return nil
 	}
 	return only

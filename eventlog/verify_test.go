@@ -181,7 +181,7 @@ func partOf(t *testing.T, v *victim, first, last int64) string {
 		list = append(list, sub{at + 1, level, hash})
 		at += 1 << level
 	}
-	db.MustExec(loosen+`DELETE FROM events WHERE seq >= ? AND seq <= ?`, first, last)
+	db.MustExec(loosen+`DELETE FROM entries WHERE seq >= ? AND seq <= ?`, first, last)
 	db.MustExec(`DELETE FROM checkpoints WHERE size < ?`, v.n) // a part has one checkpoint and no anchor
 	if err := os.Remove(anchor.Path(path)); err != nil {
 		t.Fatal(err)
@@ -189,10 +189,7 @@ func partOf(t *testing.T, v *victim, first, last int64) string {
 	for _, s := range list {
 		db.MustExec(`INSERT INTO absent VALUES (?, ?, ?)`, s.seq, s.level, s.hash[:])
 	}
-	if err := execFile(path, store.Schema[strings.Index(store.Schema,
-		"CREATE TRIGGER events_lose"):strings.Index(store.Schema, "CREATE TABLE nodes")]+
-		store.Schema[strings.Index(store.Schema, "CREATE TRIGGER checkpoints_are_not_updated"):strings.Index(store.Schema,
-			"CREATE TABLE withheld")]); err != nil {
+	if err := execFile(path, tightening()); err != nil {
 		t.Fatal(err)
 	}
 	return path

@@ -16,6 +16,7 @@ import (
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store/storetest"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/kernel/fact"
@@ -126,7 +127,7 @@ func tamper(t *testing.T, r *Runner, sql string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.Exec(sql); err != nil {
+	if _, err := db.Exec(storetest.Editable + sql); err != nil {
 		t.Fatal(err)
 	}
 	if err := db.Close(); err != nil {

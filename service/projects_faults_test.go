@@ -10,6 +10,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store/storetest"
 	"github.com/perlica/perlica/service"
 	"github.com/perlica/perlica/service/channel"
 	"github.com/perlica/perlica/service/local"
@@ -73,7 +74,7 @@ func sabotaged(shop *world, statement string) error {
 	if err != nil {
 		return err
 	}
-	_, err = db.Exec(statement)
+	_, err = db.Exec(storetest.Editable + statement)
 	return errors.Join(err, db.Close())
 }
 
@@ -90,7 +91,7 @@ func TestProjectFails(t *testing.T) {
 		},
 		"shop failed while it received your message. If it has the message, it answers": {
 			func(_ *twice, shop *world) error {
-				return sabotaged(shop, `CREATE TRIGGER full BEFORE INSERT ON events BEGIN SELECT RAISE(ABORT, 'no room'); END`)
+				return sabotaged(shop, `CREATE TRIGGER full BEFORE INSERT ON entries BEGIN SELECT RAISE(ABORT, 'no room'); END`)
 			},
 			func(_ *twice, shop *world) error { return sabotaged(shop, `DROP TRIGGER full`) },
 		},

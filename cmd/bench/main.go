@@ -1,5 +1,5 @@
-// Command bench measures Perlica against bare programs in one run and prints ratios, because absolute figures differ
-// between machines. Run it with 'make bench'. docs/performance.md explains the lines.
+// Command bench measures Perlica against bare programs. It prints ratios, because absolute figures differ between
+// machines. Run it with 'make bench'. docs/performance.md explains the lines.
 package main
 
 import (

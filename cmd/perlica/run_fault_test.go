@@ -10,6 +10,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/perlica/perlica/eventlog/store/storetest"
 )
 
 func remove(t *testing.T, path string) {
@@ -26,6 +28,8 @@ func (w *world) sql(path, statement string) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	db.SetMaxOpenConns(1)
+	_, _ = db.Exec(storetest.Editable) // fails if the file is not a log
 	_, err = db.Exec(statement)
 	if err := errors.Join(err, db.Close()); err != nil {
 		w.t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/eventlog/store/storetest"
 )
 
 // cmdSQL changes a database as another program would:
@@ -25,6 +26,7 @@ func cmdSQL(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	defer db.Close()
 	db.SetMaxOpenConns(1)
+	_, _ = db.Exec(storetest.Editable) // fails if the file is not a log
 	for _, statement := range args[1:] {
 		_, err := db.Exec(statement)
 		ts.Check(err)
@@ -50,6 +52,8 @@ func cmdTamper(ts *testscript.TestScript, neg bool, args []string) {
 			ts.Check(err)
 		}
 	}
+	_, err = db.Exec(storetest.Editable)
+	ts.Check(err)
 	for _, statement := range append(args[1:], triggers...) {
 		_, err := db.Exec(statement)
 		ts.Check(err)

@@ -62,6 +62,19 @@ type Refs struct {
 	Input        InputID        `db:"input_id" json:"input_id,omitempty"`
 }
 
+// Texts returns the texts of the header, except the id, in the order of the header.
+func (e *Event) Texts() [11]string {
+	return [...]string{string(e.Type), string(e.Class), e.Actor, e.Writer, e.Context, string(e.Session),
+		string(e.Conversation), string(e.Run), string(e.Trace), string(e.Interaction), string(e.Input)}
+}
+
+// SetTexts sets the fields that Texts returns.
+func (e *Event) SetTexts(t [11]string) {
+	e.Type, e.Class, e.Actor, e.Writer, e.Context = Type(t[0]), Class(t[1]), t[2], t[3], t[4]
+	e.Refs = Refs{Session: SessionID(t[5]), Conversation: ConversationID(t[6]), Run: RunID(t[7]), Trace: TraceID(t[8]),
+		Interaction: InteractionID(t[9]), Input: InputID(t[10])}
+}
+
 // Event is one entry of the log. The caller sets Type, Class, Actor, Refs and Payload. The log sets
 // the other fields when it writes the event.
 type Event struct {

@@ -41,12 +41,16 @@ func TestTheSchemaIsTheTables(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	names := map[string]Type{}
+	for _, m := range regexp.MustCompile(`\((\d+), '([^']+)'\)`).FindAllStringSubmatch(string(text), -1) {
+		names[m[1]] = Type(m[2])
+	}
 	inSchema := map[string]string{}
-	for _, m := range regexp.MustCompile(`CREATE UNIQUE INDEX (\w+) ON events \((\w+)\)\s+WHERE ([^;]+);`).
+	for _, m := range regexp.MustCompile(`CREATE UNIQUE INDEX (\w+) ON entries \((\w+)\)\s+WHERE ([^;]+);`).
 		FindAllStringSubmatch(string(text), -1) {
 		var types []Type
-		for _, name := range regexp.MustCompile(`'([^']+)'`).FindAllStringSubmatch(m[3], -1) {
-			types = append(types, Type(name[1]))
+		for _, id := range regexp.MustCompile(`\d+`).FindAllString(m[3], -1) {
+			types = append(types, names[id])
 		}
 		slices.Sort(types)
 		inSchema[m[1]] = fmt.Sprint(m[2], types)

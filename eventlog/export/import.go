@@ -3,6 +3,7 @@ package export
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -113,6 +114,7 @@ type importer struct {
 	db     *sqlx.DB
 	tx     *sqlx.Tx
 	insert *sqlx.Stmt
+	names  store.Names
 }
 
 // importTo makes the file at path.
@@ -193,11 +195,28 @@ func (w *importer) commitTx(ctx context.Context, x *Reader) error {
 	x.tree.Nodes = nil
 	err := errors.Join(w.insert.Close(), w.tx.Commit())
 	w.tx, w.insert = nil, nil
+	w.names.End(err == nil)
 	return err
 }
 
+// findName returns the id of a name. It adds the name to the file if the file does not have it.
+func (w *importer) findName(ctx context.Context, name string) (id int64, err error) {
+	err = w.tx.GetContext(ctx, &id, store.FindName, name)
+	if !errors.Is(err, sql.ErrNoRows) {
+		return id, err
+	}
+	result, err := w.tx.ExecContext(ctx, store.AddName, name)
+	if err != nil {
+		return 0, err
+	}
+	return result.LastInsertId()
+}
+
 func (w *importer) insertEvent(ctx context.Context, e *event.Event) error {
-	args := store.AppendArgs(nil, e)
+	if err := w.names.Add(e, func(name string) (int64, error) { return w.findName(ctx, name) }); err != nil {
+		return err
+	}
+	args := w.names.AppendArgs(nil, e)
 	if e.Withheld != "" {
 		args[len(args)-1] = nil // the payload
 		if _, err := w.tx.ExecContext(ctx, `INSERT INTO withheld (seq, why) VALUES (?, ?)`, int64(e.Seq),

@@ -90,6 +90,16 @@ func schemaFaults(ctx context.Context, db sqlx.QueryerContext) (faults []string,
 	for name := range want {
 		faults = append(faults, "the "+name+" is missing")
 	}
+	if want["table names"] == "" {
+		var names []string
+		err := sqlx.SelectContext(ctx, db, &names, `SELECT name FROM names WHERE id < ? ORDER BY id`, len(fixed))
+		if err != nil {
+			return nil, disk.Explain(err)
+		}
+		if !slices.Equal(names, fixed) {
+			faults = append(faults, "the names with the first ids were changed")
+		}
+	}
 	slices.Sort(faults)
 	return faults, nil
 }

@@ -17,6 +17,15 @@ import (
 // it is the same in every copy of the log.
 func OriginOf(firstID string) string { return "perlica/" + firstID }
 
+// OriginOfBytes is OriginOf for an id as entries has it.
+func OriginOfBytes(firstID []byte) (string, error) {
+	id, ok := IDText(firstID)
+	if !ok {
+		return "", fmt.Errorf("%w: the id of its first event is not a UUID", disk.ErrCorrupt)
+	}
+	return OriginOf(id), nil
+}
+
 // IsOwn returns an error that wraps evidence.ErrCheckpoint unless c is a checkpoint of this log.
 func (r *Reader) IsOwn(ctx context.Context, c evidence.Checkpoint) error {
 	name, err := r.Origin(ctx)
@@ -66,8 +75,8 @@ func (r *Reader) LastCheckpoint(ctx context.Context, size int64) (c evidence.Che
 
 // Origin returns the name of the log in its checkpoints, or "" for an empty log.
 func (r *Reader) Origin(ctx context.Context) (string, error) {
-	var id string
-	err := r.db.GetContext(ctx, &id, `SELECT event_id FROM events WHERE seq = 1`)
+	var id []byte
+	err := r.db.GetContext(ctx, &id, `SELECT event_id FROM entries WHERE seq = 1`)
 	if errors.Is(err, sql.ErrNoRows) {
 		c, ok, err := r.LastCheckpoint(ctx, 0) // The first event may be absent, so ask a checkpoint.
 		if err != nil || !ok {
@@ -78,7 +87,7 @@ func (r *Reader) Origin(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", disk.Explain(err)
 	}
-	return OriginOf(id), nil
+	return OriginOfBytes(id)
 }
 
 // NewestCheckpoint returns the newest checkpoint with a size of at least "least" and at most "most". Both limits are

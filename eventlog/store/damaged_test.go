@@ -10,6 +10,7 @@ import (
 	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/eventlog/store/storetest"
 )
 
 // TestDamagedEvents checks that a reader never yields a changed payload or header. The reader must end there with an
@@ -38,7 +39,8 @@ func TestDamagedEvents(t *testing.T) {
 		}
 		db := sqlx.MustOpen("sqlite", store.DSN(l.Path()))
 		defer db.Close()
-		db.MustExec(`DROP TRIGGER events_lose_nothing_but_payloads`)
+		db.SetMaxOpenConns(1)
+		db.MustExec(storetest.Editable + `DROP TRIGGER events_lose_nothing_but_payloads`)
 		db.MustExec(`UPDATE events SET ` + tt.change + ` WHERE seq = 2`)
 
 		var err error
@@ -90,7 +92,7 @@ func TestRemovedPayloads(t *testing.T) {
 		event.Pruning{Until: 2, Session: "s", By: "test"}))
 	db := sqlx.MustOpen("sqlite", store.DSN(l.Path()))
 	defer db.Close()
-	db.MustExec(`UPDATE events SET payload = NULL`)
+	db.MustExec(`UPDATE entries SET payload = NULL`)
 
 	r, err := store.OpenToShow(t.Context(), l.Path())
 	if err != nil {

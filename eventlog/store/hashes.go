@@ -56,7 +56,7 @@ func (h Hashes) Stored(level int, first, count int64) ([]tlog.Hash, error) {
 	query, args := `SELECT hash FROM nodes WHERE level = ? AND n >= ? AND n < ? ORDER BY n`,
 		[]any{level, first, first + count}
 	if level == 0 {
-		query, args = `SELECT leaf FROM events WHERE seq > ? AND seq <= ? ORDER BY seq`, []any{first, first + count}
+		query, args = `SELECT leaf FROM entries WHERE seq > ? AND seq <= ? ORDER BY seq`, []any{first, first + count}
 	}
 	var rows [][]byte
 	if err := sqlx.SelectContext(h.Ctx, h.DB, &rows, query, args...); err != nil {
@@ -97,7 +97,7 @@ func (h Hashes) Size() (int64, error) {
 	var size int64
 	err := disk.Explain(sqlx.GetContext(h.Ctx, h.DB, &size, `
 		SELECT max(
-			coalesce((SELECT max(seq) FROM events), 0),
+			coalesce((SELECT max(seq) FROM entries), 0),
 			coalesce((SELECT seq + (1 << level) - 1 FROM absent ORDER BY seq DESC LIMIT 1), 0))`))
 	if err != nil && disk.IsScan(err) || size < 0 {
 		return 0, fmt.Errorf("%w: the number of its last event is invalid", disk.ErrCorrupt)
@@ -135,14 +135,14 @@ func (r *Reader) checkUncalled(ctx context.Context, id event.InputID) error {
 		Type event.Type
 	}
 	err := r.db.SelectContext(ctx, &runs, `
-		SELECT run_id, type
-		FROM events INDEXED BY events_one_outcome_per_run
-		WHERE input_id = ?1 AND `+isOutcome+`
+		SELECT `+NameOf("run_id")+` AS run_id, `+NameOf("type")+` AS type
+		FROM entries INDEXED BY events_one_outcome_per_run
+		WHERE `+NameOf("input_id")+` = ?1 AND `+isOutcome+`
 		UNION
-		SELECT x.run_id, intent.type
+		SELECT x.run_id, `+NameOf("intent.type")+`
 		FROM open_runs AS x
-		CROSS JOIN events AS intent ON intent.seq = x.seq
-		WHERE intent.input_id = ?1`, string(id))
+		CROSS JOIN entries AS intent ON intent.seq = x.seq
+		WHERE `+NameOf("intent.input_id")+` = ?1`, string(id))
 	if err != nil {
 		return disk.Explain(err)
 	}
@@ -151,8 +151,8 @@ func (r *Reader) checkUncalled(ctx context.Context, id event.InputID) error {
 			var seq event.Seq
 			err := r.db.GetContext(ctx, &seq, `
 				SELECT coalesce(max(seq), 0)
-				FROM events INDEXED BY events_run
-				WHERE run_id = ? AND class = 'fact' AND type = 'llm.requested'`, string(run.Run))
+				FROM entries INDEXED BY events_run
+				WHERE run_id = `+idOf+` AND `+isFact+` AND `+IsIntent, string(run.Run))
 			if err != nil {
 				return disk.Explain(err)
 			}

@@ -16,9 +16,9 @@ func TestOpenRunsNeedNoScan(t *testing.T) {
 	mustAppend(t, l, event.NewFact(event.Requested, "user", event.Refs{Run: "r", Input: "i"}, struct{}{}))
 	for query, use := range map[string][]string{
 		store.Listed: {"SCAN x", "SEARCH intent USING INTEGER PRIMARY KEY",
-			"SEARCH events USING INDEX events_one_outcome_per_run"},
-		store.Intended: {"SCAN x USING INDEX events_one_intent_per_input",
-			"SEARCH events USING INDEX events_one_outcome_per_run"},
+			"SEARCH entries USING INDEX events_one_outcome_per_run"},
+		store.Intended: {"SCAN intent USING INDEX events_one_intent_per_input",
+			"SEARCH entries USING INDEX events_one_outcome_per_run"},
 	} {
 		rows, err := store.DB(&l.Reader).QueryxContext(t.Context(), `EXPLAIN QUERY PLAN `+query)
 		if err != nil {

@@ -88,26 +88,18 @@ func (h Hashes) AbsentAt(from int64) (a tree.Subtree, ok bool, err error) {
 	return tree.Subtree{Seq: row.Seq, Level: row.Level, Hash: tlog.Hash(row.Hash)}, true, nil
 }
 
-// Columns are the columns of the table events, in the order of AppendArgs.
+// Columns are the columns of the table entries, in the order of AppendArgs.
 const Columns = HeaderColumns + `, payload`
 
-// HeaderColumns are the columns of the table events without the payload.
+// HeaderColumns are the columns of the table entries without the payload.
 const HeaderColumns = `seq, event_id, ts, type, class, actor, writer, context_id,
 	session_id, conversation_id, run_id, trace_id, interaction_id, input_id,
 	payload_len, payload_sha256, leaf`
 
 const rowMarks = `(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
-// InsertOne is the statement that inserts one event. AppendArgs makes the arguments.
-const InsertOne = `INSERT INTO events (` + Columns + `) VALUES ` + rowMarks
-
-// AppendArgs appends the values of an event's row to args.
-func AppendArgs(args []any, e *event.Event) []any {
-	return append(args,
-		int64(e.Seq), e.ID, e.Time.UnixNano(), string(e.Type), string(e.Class), e.Actor, e.Writer, e.Context,
-		string(e.Session), string(e.Conversation), string(e.Run), string(e.Trace), string(e.Interaction), string(e.Input),
-		e.PayloadLen, e.PayloadSHA256[:], e.LeafHash[:], Stored(e))
-}
+// InsertOne is the statement that inserts one event. Names.AppendArgs makes the arguments.
+const InsertOne = `INSERT INTO entries (` + Columns + `) VALUES ` + rowMarks
 
 // Stored returns the payload for a row. An empty payload is not NULL, because NULL means that the payload is absent.
 func Stored(e *event.Event) []byte {
@@ -144,8 +136,8 @@ func (r *Reader) Find(ctx context.Context, id string) (event.Seq, error) {
 		var seq event.Seq
 		err := r.db.GetContext(ctx, &seq, `
 			SELECT seq
-			FROM events
-			WHERE seq BETWEEN ? AND ? AND event_id = ?`, span[0], span[1], id)
+			FROM entries
+			WHERE seq BETWEEN ? AND ? AND event_id = ?`, span[0], span[1], IDBytes(id))
 		if !errors.Is(err, sql.ErrNoRows) {
 			return seq, disk.Explain(err)
 		}
@@ -159,7 +151,7 @@ func (r *Reader) since(ctx context.Context, at time.Time, size int64) (int64, er
 	for low < high {
 		mid := (low + high) / 2
 		var ts int64
-		err := r.db.GetContext(ctx, &ts, `SELECT ts FROM events WHERE seq = ?`, mid)
+		err := r.db.GetContext(ctx, &ts, `SELECT ts FROM entries WHERE seq = ?`, mid)
 		if errors.Is(err, sql.ErrNoRows) {
 			ts = 0 // The event is absent from this part of a log.
 		} else if err != nil {

@@ -19,8 +19,9 @@ import (
 func Covering(p event.Pruning, open []event.RunID) (string, []any) {
 	terms := []string{
 		"seq <= ?", "payload IS NOT NULL", "payload_len > 0",
-		"type NOT IN (" + literals(event.Known().Where(func(r *event.Row) bool { return r.Kept })) + ")",
-		"run_id NOT IN (SELECT value FROM json_each(?))", // open has the runs without an outcome
+		"type NOT IN (SELECT id FROM names WHERE name IN (" +
+			quoted(event.Known().Where(func(r *event.Row) bool { return r.Kept })) + "))",
+		"run_id NOT IN (SELECT id FROM names WHERE name IN (SELECT value FROM json_each(?)))", // the runs without an outcome
 	}
 	list, _ := json.Marshal(append([]event.RunID{}, open...)) // Texts can always be encoded, and null is not a list.
 	args := []any{int64(p.Until), string(list)}
@@ -28,10 +29,19 @@ func Covering(p event.Pruning, open []event.RunID) (string, []any) {
 		{"session_id", string(p.Session)}, {"run_id", string(p.Run)}, {"class", string(p.Class)},
 	} {
 		if t.value != "" {
-			terms, args = append(terms, t.column+" = ?"), append(args, t.value)
+			terms, args = append(terms, t.column+" = "+idOf), append(args, t.value)
 		}
 	}
 	return strings.Join(terms, " AND "), args
+}
+
+// quoted returns the types as a list of SQL texts.
+func quoted(types []event.Type) string {
+	var list []string
+	for _, t := range types {
+		list = append(list, quote(string(t)))
+	}
+	return strings.Join(list, ", ")
 }
 
 // Selection is the set of payloads that an event.Pruning would remove now.
@@ -54,31 +64,32 @@ func (r *Reader) Selection(ctx context.Context, p event.Pruning) (s Selection, e
 	where, args := Covering(p, s.Open)
 	err = r.db.QueryRowxContext(ctx, `
 		SELECT count(*), coalesce(sum(payload_len), 0), coalesce(min(seq), 0), coalesce(max(seq), 0)
-		FROM events
+		FROM entries
 		WHERE `+where, args...).Scan(&s.Events, &s.Bytes, &s.First, &s.Last)
 	return s, disk.Explain(err)
 }
 
 // unfinishedFlows selects the flow runs without an end. A person may still answer their questions. After a retry by a
 // person the flow run goes on. Only the decision "retry" has such an interaction_id.
-const unfinishedFlows = `
-		SELECT x.run_id
-		FROM events AS x
-		WHERE x.interaction_id = 'flow' AND x.type = 'flow.started' AND NOT EXISTS (
+var unfinishedFlows = `
+		SELECT ` + NameOf("x.run_id") + `
+		FROM entries AS x
+		WHERE x.interaction_id = ` + literal("flow") + ` AND x.type = ` + literal("flow.started") + ` AND NOT EXISTS (
 			SELECT 1
-			FROM events AS f
-			WHERE f.interaction_id = 'flow' AND f.type = 'flow.finished' AND f.run_id = x.run_id AND NOT EXISTS (
+			FROM entries AS f
+			WHERE f.interaction_id = x.interaction_id AND f.interaction_id <> 0 AND f.type = ` + literal("flow.finished") + `
+				AND f.run_id = x.run_id AND NOT EXISTS (
 				SELECT 1
-				FROM events AS d
-				WHERE d.run_id = x.run_id AND d.type = 'flow.step.decided' AND d.interaction_id LIKE '%/retry-%/asked'
-					AND d.seq > f.seq))`
+				FROM entries AS d
+				WHERE d.run_id = x.run_id AND d.` + isFact + ` AND d.type = ` + literal("flow.step.decided") + ` AND d.seq > f.seq
+					AND ` + NameOf("d.interaction_id") + ` LIKE '%/retry-%/asked'))`
 
 // Preceding returns the Seq of the last event before the log's first event at or after t. Without such an event it
 // returns the last Seq, or 0. Even if the clock went back, all events up to the result are older than t.
 func (r *Reader) Preceding(ctx context.Context, t time.Time) (event.Seq, error) {
 	var last event.Seq
 	err := r.db.GetContext(ctx, &last, `
-		SELECT coalesce((SELECT min(seq) - 1 FROM events WHERE ts >= ?), (SELECT max(seq) FROM events), 0)`, t.UnixNano())
+		SELECT coalesce((SELECT min(seq) - 1 FROM entries WHERE ts >= ?), (SELECT max(seq) FROM entries), 0)`, t.UnixNano())
 	return last, disk.Explain(err)
 }
 

@@ -38,6 +38,7 @@ type Reader struct {
 	shown *shown
 	// prunings are the removals that were read from the log so far.
 	prunings *prunings
+	names    *nameTexts
 }
 
 // prunings are the removals that the log announces with log.pruned events.
@@ -164,13 +165,13 @@ func openReader(ctx context.Context, path string, immutable bool) (*Reader, erro
 		_ = db.Close() // the first error matters
 		return nil, err
 	}
-	return &Reader{db: db, path: path, Immutable: immutable, prunings: &prunings{}}, nil
+	return &Reader{db: db, path: path, Immutable: immutable, prunings: &prunings{}, names: &nameTexts{}}, nil
 }
 
 // ReaderOf returns a Reader for a log that this process has open for writing. The first query opens the connections.
 func ReaderOf(path string) (Reader, error) {
 	db, err := sqlx.Open("sqlite", ReaderDSN(path, false))
-	return Reader{db: db, path: path, prunings: &prunings{}}, err
+	return Reader{db: db, path: path, prunings: &prunings{}, names: &nameTexts{}}, err
 }
 
 // Close closes the file. For a Log, call the Log's own Close instead.
@@ -207,9 +208,9 @@ func (r *Reader) FindRuns(ctx context.Context, part string) ([]event.RunID, erro
 	err := r.db.SelectContext(ctx, &runs, `
 		SELECT run_id
 		FROM (
-			SELECT run_id
-			FROM events
-			WHERE `+isOutcome+`
+			SELECT name AS run_id
+			FROM names
+			WHERE id IN (SELECT run_id FROM entries WHERE `+isOutcome+`)
 			UNION
 			SELECT run_id
 			FROM open_runs
@@ -219,7 +220,10 @@ func (r *Reader) FindRuns(ctx context.Context, part string) ([]event.RunID, erro
 	return runs, disk.Explain(err)
 }
 
-// Conditions returns the SQL condition of q and its arguments.
+// isFact is the SQL condition of the indexes of facts.
+const isFact = `class = 1`
+
+// Conditions returns the SQL condition of q for the table entries, and its arguments.
 func Conditions(q event.Query) (string, []any) {
 	var terms []string
 	var args []any
@@ -231,15 +235,14 @@ func Conditions(q event.Query) (string, []any) {
 	}
 	add(q.After > 0, "seq > ?", int64(q.After))
 	add(q.Until > 0, "seq <= ?", int64(q.Until))
-	add(q.ID != "", "event_id = ?", q.ID)
-	add(q.Session != "", "session_id = ?", string(q.Session))
-	add(q.Run != "", "run_id = ?", string(q.Run))
-	add(q.Interaction != "", "interaction_id = ? AND interaction_id <> ''", string(q.Interaction))
-	add(q.Input != "", "input_id = ?", string(q.Input))
+	add(q.ID != "", "event_id = ?", IDBytes(q.ID))
+	add(q.Session != "", "session_id = "+idOf, string(q.Session))
+	add(q.Run != "", "run_id = "+idOf, string(q.Run))
+	add(q.Interaction != "", "interaction_id = "+idOf+" AND interaction_id <> 0", string(q.Interaction))
+	add(q.Input != "", "input_id = "+idOf, string(q.Input))
 	add(!q.Since.IsZero(), "ts >= ?", q.Since.UnixNano())
 	add(!q.Before.IsZero(), "ts < ?", q.Before.UnixNano())
 	add(q.Gone, "payload IS NULL AND payload_len > 0")
-	// Types are literals, because only then SQLite can choose a partial index.
 	switch len(q.Types) {
 	case 0:
 	case 1:
@@ -249,23 +252,14 @@ func Conditions(q event.Query) (string, []any) {
 	}
 	switch {
 	case q.OnlyFacts():
-		terms = append(terms, "class = 'fact'") // a literal, because only then SQLite can choose a partial index
+		terms = append(terms, isFact)
 	case q.Class != "":
-		add(true, "class = ?", string(q.Class))
+		terms = append(terms, "class = "+literal(string(q.Class)))
 	}
 	if len(terms) == 0 {
 		return "", nil
 	}
 	return "WHERE " + strings.Join(terms, " AND "), args
-}
-
-// literals returns the types as a list of SQL string literals.
-func literals(types []event.Type) string {
-	var list []string
-	for _, t := range types {
-		list = append(list, "'"+strings.ReplaceAll(string(t), "'", "''")+"'")
-	}
-	return strings.Join(list, ", ")
 }
 
 // Events are read in chunks. A chunk ends at the first of these two limits. While the caller handles a chunk, the
@@ -323,9 +317,10 @@ func (r *Reader) narrowToRun(ctx context.Context, q *event.Query) error {
 	var over bool
 	err := r.db.QueryRowxContext(ctx, `
 		SELECT min(seq), max(seq),
-			EXISTS (SELECT 1 FROM events WHERE run_id = ? AND class = 'fact' AND type = 'llm.single_call.enforced')
-		FROM events
-		WHERE run_id = ? AND class = 'fact'`, string(q.Run), string(q.Run)).Scan(&first, &last, &over)
+			EXISTS (SELECT 1 FROM entries WHERE run_id = `+idOf+` AND `+isFact+` AND type = `+
+		literal(string(event.CallEnforced))+`)
+		FROM entries
+		WHERE run_id = `+idOf+` AND `+isFact, string(q.Run), string(q.Run)).Scan(&first, &last, &over)
 	if err != nil || first == nil {
 		return disk.Explain(err)
 	}
@@ -346,15 +341,13 @@ func (r *Reader) fetchChunk(ctx context.Context, q event.Query,
 	}
 	// A missing payload is read as the number 0, because the driver returns nil for an empty payload.
 	query := `
-		SELECT seq, event_id, ts, type, class, actor, writer, context_id,
-			session_id, conversation_id, run_id, trace_id, interaction_id, input_id,
-			payload_len, payload_sha256, leaf, ifnull(payload, 0)
-		FROM events ` + condition + `
+		SELECT ` + HeaderColumns + `, ifnull(payload, 0)
+		FROM entries ` + condition + `
 		ORDER BY seq ` + order + `
 		LIMIT ?`
 	size := 0
 	err = r.eachRow(ctx, query, append(args, int64(limit)), func(row []driver.Value) (bool, error) {
-		e, err := scanEvent(row)
+		e, err := r.scanEvent(ctx, row)
 		size += len(e.Payload)
 		if damage := e.Check(); err == nil && damage != nil {
 			err = r.addDamage(&e, damage)
@@ -486,39 +479,34 @@ func (r *Reader) isPruned(ctx context.Context, e *event.Event) (bool, error) {
 
 // scanEvent returns the event in a row of fetchChunk. The error wraps disk.ErrCorrupt if a column has another type than
 // the schema says.
-func scanEvent(row []driver.Value) (e event.Event, err error) {
+func (r *Reader) scanEvent(ctx context.Context, row []driver.Value) (e event.Event, err error) {
 	seq, ok := row[0].(int64)
 	e.Seq = event.Seq(seq)
 	if !ok || seq < 1 {
 		return e, fmt.Errorf("%w: an event with the impossible number %v", disk.ErrCorrupt, row[0])
 	}
-	next := 1
-	text := func() string {
-		s, is := row[next].(string)
-		ok = ok && is
-		next++
-		return s
+	id, is := row[1].([]byte)
+	if e.ID, ok = IDText(id); !is || !ok {
+		return e, fmt.Errorf("%w: event %d: its id is not a UUID", disk.ErrCorrupt, e.Seq)
 	}
-	number := func() int64 {
-		n, is := row[next].(int64)
-		ok = ok && is
-		next++
-		return n
-	}
-	e.ID, e.Time = text(), time.Unix(0, number())
-	e.Type, e.Class, e.Actor, e.Writer, e.Context = event.Type(text()), event.Class(text()), text(), text(), text()
-	e.Session, e.Conversation, e.Run = event.SessionID(text()), event.ConversationID(text()), event.RunID(text())
-	e.Trace, e.Interaction, e.Input = event.TraceID(text()), event.InteractionID(text()), event.InputID(text())
-	e.PayloadLen = number()
-	if !ok {
+	const sizeColumn = 3 + textColumns
+	ts, ok := row[2].(int64)
+	size, is := row[sizeColumn].(int64)
+	if !ok || !is {
 		return e, fmt.Errorf("%w: event %d: a column has a wrong type", disk.ErrCorrupt, e.Seq)
 	}
-	sum, _ := row[next].([]byte)
-	leaf, _ := row[next+1].([]byte)
+	text, err := r.textsOf(ctx, row[3:sizeColumn])
+	if err != nil {
+		return e, fmt.Errorf("event %d: %w", e.Seq, err)
+	}
+	e.Time, e.PayloadLen = time.Unix(0, ts), size
+	e.SetTexts(text)
+	sum, _ := row[sizeColumn+1].([]byte)
+	leaf, _ := row[sizeColumn+2].([]byte)
 	if len(sum) != sha256.Size || len(leaf) != tlog.HashSize {
 		return e, fmt.Errorf("%w: event %d: a hash of the wrong length", disk.ErrCorrupt, e.Seq)
 	}
-	switch payload := row[next+2].(type) {
+	switch payload := row[sizeColumn+3].(type) {
 	case []byte:
 		if e.Payload = payload; payload == nil {
 			e.Payload = []byte{} // the driver returns nil for an empty blob
@@ -537,7 +525,7 @@ func scanEvent(row []driver.Value) (e event.Event, err error) {
 // Count returns the number of events that q selects. It does not read the events. It ignores Limit and Newest.
 func (r *Reader) Count(ctx context.Context, q event.Query) (n int, err error) {
 	condition, args := Conditions(q)
-	err = r.db.GetContext(ctx, &n, `SELECT count(*) FROM events `+condition, args...)
+	err = r.db.GetContext(ctx, &n, `SELECT count(*) FROM entries `+condition, args...)
 	return n, disk.Explain(err)
 }
 

@@ -28,7 +28,7 @@ import (
 
 const (
 	ApplicationID = 0x5065726c // "Perl"; by this number, file(1) and doctor identify the file
-	SchemaVersion = 2
+	SchemaVersion = 3
 
 	// BusyTimeout is the time for which a write waits for other processes that commit nothing.
 	BusyTimeout = 10 * time.Second
@@ -250,8 +250,8 @@ func isWhole(ctx context.Context, db *sqlx.DB) (unfinished bool, newest Newest, 
 	var leaf []byte
 	err = db.QueryRowxContext(ctx, `
 		SELECT EXISTS (SELECT 1 FROM absent), EXISTS (SELECT 1 FROM open_runs),
-			coalesce(seq, 0), coalesce(leaf, x''), coalesce(context_id, '')
-		FROM (SELECT max(seq) AS newest FROM events) LEFT JOIN events ON seq = newest`).
+			coalesce(seq, 0), coalesce(leaf, x''), coalesce(`+NameOf("context_id")+`, '')
+		FROM (SELECT max(seq) AS newest FROM entries) LEFT JOIN entries ON seq = newest`).
 		Scan(&part, &unfinished, &newest.Seq, &leaf, &newest.Context)
 	copy(newest.Leaf[:], leaf)
 	if err == nil && part {
@@ -260,15 +260,18 @@ func isWhole(ctx context.Context, db *sqlx.DB) (unfinished bool, newest Newest, 
 	return unfinished, newest, err
 }
 
-// isOutcome is the SQL condition for an outcome. Its text must equal the condition in the index of outcomes.
-// Otherwise SQLite does not use that index.
-const isOutcome = `(type = 'llm.responded' OR type = 'llm.provider_error' OR type = 'llm.outcome_unknown')`
+// IsIntent and isOutcome are the SQL conditions for an intent and for an outcome. Their texts must equal the conditions
+// of the indexes. Otherwise SQLite does not use the indexes.
+const (
+	IsIntent  = `type = 3`
+	isOutcome = `(type = 4 OR type = 5 OR type = 6)`
+)
 
-// hasOutcome is the SQL condition that a run has its outcome. The run is in a table or subquery with the name x.
+// hasOutcome is the SQL condition that the run of an intent has its outcome.
 const hasOutcome = `EXISTS (
 			SELECT 1
-			FROM events
-			WHERE run_id = x.run_id AND ` + isOutcome + `)`
+			FROM entries
+			WHERE run_id = intent.run_id AND ` + isOutcome + `)`
 
 // listed selects the runs of open_runs that have an intent and no outcome among the events. The file may come from a
 // stranger, and an invented run must not get an outcome. CROSS makes SQLite begin with the listed runs, because there
@@ -276,14 +279,16 @@ const hasOutcome = `EXISTS (
 const listed = `
 		SELECT x.run_id
 		FROM open_runs AS x
-		CROSS JOIN events AS intent ON intent.seq = x.seq
-		WHERE intent.type = 'llm.requested' AND intent.run_id = x.run_id AND NOT ` + hasOutcome
+		CROSS JOIN entries AS intent ON intent.seq = x.seq
+		JOIN names AS run ON run.id = intent.run_id AND run.name = x.run_id
+		WHERE intent.` + IsIntent + ` AND NOT ` + hasOutcome
 
 // intended selects the runs without an outcome. It uses only the events.
 const intended = `
-		SELECT x.run_id
-		FROM events AS x
-		WHERE x.type = 'llm.requested' AND NOT ` + hasOutcome
+		SELECT run.name
+		FROM entries AS intent
+		JOIN names AS run ON run.id = intent.run_id
+		WHERE intent.` + IsIntent + ` AND NOT ` + hasOutcome
 
 // OpenRuns returns the runs without an outcome, oldest first. Their processes may have ended or not. OpenRuns uses the
 // stored list, so its time does not depend on the length of the log. It leaves out listed runs without an intent or
@@ -295,7 +300,7 @@ func (r *Reader) OpenRuns(ctx context.Context) ([]event.RunID, error) {
 // UnlistedRuns returns the runs without an outcome that are not on the stored list, oldest first. Such runs exist
 // only if another program changed the file. UnlistedRuns reads every intent of the log.
 func (r *Reader) UnlistedRuns(ctx context.Context) ([]event.RunID, error) {
-	return r.selectRuns(ctx, intended+` AND x.run_id NOT IN (`+listed+`) ORDER BY x.seq`)
+	return r.selectRuns(ctx, intended+` AND run.name NOT IN (`+listed+`) ORDER BY intent.seq`)
 }
 
 func (r *Reader) selectRuns(ctx context.Context, query string) (runs []event.RunID, err error) {

@@ -110,14 +110,14 @@ func (f *file) Head(ctx context.Context) (h Head, err error) {
 	if f.conn, err = connect(f.reader); err != nil {
 		return h, err
 	}
-	if err := f.checkTables(ctx); err != nil || f.lacks["events"] {
+	if err := f.checkTables(ctx); err != nil || f.lacks["entries"] || f.lacks["names"] {
 		return h, err
 	}
 	if err := f.measure(); err != nil {
 		return h, err
 	}
 	if f.there, _, err = f.conn.PrepareTransient(
-		`SELECT seq FROM events WHERE seq >= ? ORDER BY seq LIMIT 1`); err != nil {
+		`SELECT seq FROM entries WHERE seq >= ? ORDER BY seq LIMIT 1`); err != nil {
 		return h, disk.Explain(err)
 	}
 	h.Origin, err = f.reader.Origin(ctx)

@@ -25,7 +25,7 @@ func Headers(ctx context.Context, r *store.Reader, after event.Seq) (err error) 
 	if err != nil {
 		return err
 	}
-	h := headers{newest: newest, scanner: scanner{field: make([]byte, 4096)}}
+	h := headers{newest: newest}
 	if h.tree, err = r.Hashes(ctx).Frontier(int64(after)); err != nil {
 		return err
 	}
@@ -34,6 +34,10 @@ func Headers(ctx context.Context, r *store.Reader, after event.Seq) (err error) 
 	}
 	defer func() { err = errors.Join(err, disk.Explain(h.conn.Close())) }()
 	h.conn.SetInterrupt(ctx.Done())
+	if err = h.prepareNames(); err != nil {
+		return err
+	}
+	defer func() { _ = h.names.Finalize() }() // eachRow returned its error
 	err = h.scan(r, int64(after))
 	if ctx.Err() != nil && !errors.Is(err, disk.ErrCorrupt) {
 		return context.Cause(ctx) // the end of ctx interrupted the scan
@@ -58,10 +62,12 @@ func (h *headers) scan(r *store.Reader, after int64) error {
 	if err != nil {
 		return err
 	}
-	err = query(h.conn, `SELECT `+store.HeaderColumns+` FROM events WHERE seq > ? ORDER BY seq`,
+	err = query(h.conn, `SELECT `+store.HeaderColumns+` FROM entries WHERE seq > ? ORDER BY seq`,
 		func(stmt *sqlite.Stmt) error {
 			var e event.Event
-			h.header(&e, stmt)
+			if err := h.header(&e, stmt); err != nil {
+				return err
+			}
 			if err := h.skip(int64(e.Seq)); err != nil {
 				return err
 			}

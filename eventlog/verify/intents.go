@@ -7,6 +7,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/intents"
+	"github.com/perlica/perlica/eventlog/store"
 )
 
 // readIntents reads the .intents file, which also names each called input (package intents). The caller reads the log's
@@ -22,7 +23,7 @@ func (f *file) readIntents() {
 // is damage, because the log lost events. If an intent is missing in the file, that is no damage, because the next call
 // adds it there.
 func (f *file) compareIntents() error {
-	if f.lacks["events"] || !f.intents.There && !f.v.opt.NoImport || len(f.absent) > 0 {
+	if f.lacks["entries"] || f.lacks["names"] || !f.intents.There && !f.v.opt.NoImport || len(f.absent) > 0 {
 		return nil
 	}
 	named := map[string]intents.Line{}
@@ -32,7 +33,8 @@ func (f *file) compareIntents() error {
 		}
 	}
 	missing, name := 0, filepath.Base(intents.Path(f.reader.Path()))
-	err := query(f.conn, `SELECT seq, input_id FROM events WHERE type = 'llm.requested'`, func(stmt *sqlite.Stmt) error {
+	calls := `SELECT seq, ` + store.NameOf("input_id") + ` FROM entries WHERE ` + store.IsIntent
+	err := query(f.conn, calls, func(stmt *sqlite.Stmt) error {
 		hash := intents.Hash(stmt.ColumnText(1))
 		if _, ok := named[hash]; !ok && stmt.ColumnInt64(0) <= f.size {
 			missing++

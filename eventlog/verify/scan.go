@@ -21,23 +21,31 @@ type scanner struct {
 	f    *file
 	conn *sqlite.Conn
 
-	rows, notes *sqlite.Stmt
+	rows, notes, names *sqlite.Stmt
 
 	absent  []tree.Subtree // the absent subtrees that were not added yet
 	flaw    flaw
-	field   []byte
 	payload []byte
-	// last has the texts of the previous row, by column. Most texts are the same in the next row.
-	last [14]string
+	texts   map[int64]string // the names that were read, by their ids
+	// last has the columns with the ids of names in the previous row. Most ids are the same in the next row.
+	last [11]lastName
+}
+
+type lastName struct {
+	id   int64
+	name string
 }
 
 func newScanner(f *file) (s *scanner, err error) {
-	s = &scanner{f: f, field: make([]byte, 4096)}
+	s = &scanner{f: f}
 	if s.conn, err = connect(f.reader); err != nil {
 		return nil, err
 	}
 	s.rows, _, err = s.conn.PrepareTransient(`SELECT ` + store.Columns +
-		` FROM events WHERE seq >= ? AND seq <= ? ORDER BY seq`)
+		` FROM entries WHERE seq >= ? AND seq <= ? ORDER BY seq`)
+	if err == nil {
+		err = s.prepareNames()
+	}
 	if err == nil && f.covered > 0 {
 		s.notes, _, err = s.conn.PrepareTransient(
 			`SELECT id, size, note FROM checkpoints WHERE size >= ? AND size <= ? ORDER BY size, id`)
@@ -49,7 +57,7 @@ func newScanner(f *file) (s *scanner, err error) {
 }
 
 func (s *scanner) closeConn() error {
-	for _, stmt := range []*sqlite.Stmt{s.rows, s.notes} {
+	for _, stmt := range []*sqlite.Stmt{s.rows, s.notes, s.names} {
 		if stmt != nil {
 			_ = stmt.Finalize() // earlier calls returned its error
 		}
@@ -152,8 +160,11 @@ func (s *scanner) addAbsent(b *Block, seq int64) {
 func (s *scanner) scanRows(b *Block, first int64) error {
 	next := first
 	each := func(stmt *sqlite.Stmt) error {
-		next = s.addRow(b, stmt) + 1
-		if len(b.rows) > 2*blockEvents {
+		seq, err := s.addRow(b, stmt)
+		if err != nil {
+			return err
+		}
+		if next = seq + 1; len(b.rows) > 2*blockEvents {
 			return errEndless
 		}
 		return nil
@@ -177,11 +188,13 @@ func (s *scanner) scanRows(b *Block, first int64) error {
 }
 
 // addRow adds the current row of stmt to the block and returns the row's Seq.
-func (s *scanner) addRow(b *Block, stmt *sqlite.Stmt) int64 {
-	seq := stmt.ColumnInt64(0)
+func (s *scanner) addRow(b *Block, stmt *sqlite.Stmt) (seq int64, err error) {
+	seq = stmt.ColumnInt64(0)
 	s.addAbsent(b, seq)
 	e := b.newEvent()
-	s.header(e, stmt)
+	if err := s.header(e, stmt); err != nil {
+		return seq, err
+	}
 	n := stmt.ColumnLen(17)
 	s.payload = slices.Grow(s.payload[:0], n)[:n]
 	stmt.ColumnBytes(17, s.payload)
@@ -193,48 +206,71 @@ func (s *scanner) addRow(b *Block, stmt *sqlite.Stmt) int64 {
 		}
 	}
 	b.checkLast(payload, s.flaw)
-	return seq
+	return seq, nil
 }
 
 // header reads the header and the leaf of the current row of stmt into e.
-func (s *scanner) header(e *event.Event, stmt *sqlite.Stmt) {
+func (s *scanner) header(e *event.Event, stmt *sqlite.Stmt) error {
 	s.flaw = sound
-	seq := stmt.ColumnInt64(0)
-	e.Seq, e.ID, e.Time = event.Seq(seq), string(s.columnBytes(stmt, 1)), time.Unix(0, stmt.ColumnInt64(2))
-	e.Type, e.Class = event.Type(s.intern(stmt, 3)), event.Class(s.intern(stmt, 4))
-	e.Actor, e.Writer, e.Context = s.intern(stmt, 5), s.intern(stmt, 6), s.intern(stmt, 7)
-	e.Session, e.Conversation = event.SessionID(s.intern(stmt, 8)), event.ConversationID(s.intern(stmt, 9))
-	e.Run, e.Trace = event.RunID(s.intern(stmt, 10)), event.TraceID(s.intern(stmt, 11))
-	e.Interaction, e.Input = event.InteractionID(s.intern(stmt, 12)), event.InputID(s.intern(stmt, 13))
+	e.Seq, e.Time = event.Seq(stmt.ColumnInt64(0)), time.Unix(0, stmt.ColumnInt64(2))
+	var id [17]byte // one byte more than a UUID, to detect a value that is too long
+	var ok bool
+	if e.ID, ok = store.IDText(id[:stmt.ColumnBytes(1, id[:])]); !ok {
+		s.flaw = badColumn
+	}
+	var texts [len(s.last)]string
+	for i := range texts {
+		if err := s.readName(stmt, i); err != nil {
+			return err
+		}
+		texts[i] = s.last[i].name
+	}
+	e.SetTexts(texts)
 	e.PayloadLen = stmt.ColumnInt64(14)
-	var sum, leaf [sha256.Size + 1]byte // one byte more than a hash, to detect a value that is too long
+	var sum, leaf [sha256.Size + 1]byte
 	if stmt.ColumnBytes(15, sum[:]) != sha256.Size || stmt.ColumnBytes(16, leaf[:]) != tlog.HashSize {
 		s.flaw = badColumn
 	}
 	e.PayloadSHA256, e.LeafHash = [sha256.Size]byte(sum[:]), tlog.Hash(leaf[:])
+	return nil
 }
 
-// columnBytes returns a column's bytes. The next call overwrites them.
-func (s *scanner) columnBytes(stmt *sqlite.Stmt, col int) []byte {
-	n := stmt.ColumnBytes(col, s.field)
-	switch {
-	case n == 0:
-		if stmt.ColumnType(col) != sqlite.TypeText {
-			s.flaw = badColumn // without this, NULL would count as ""
+func (s *scanner) prepareNames() (err error) {
+	s.names, _, err = s.conn.PrepareTransient(store.ReadNames)
+	return disk.Explain(err)
+}
+
+// readName reads the name of the i-th column with a name into s.last.
+func (s *scanner) readName(stmt *sqlite.Stmt, i int) error {
+	const first = 3 // the column of the type
+	id, last := stmt.ColumnInt64(first+i), &s.last[i]
+	if id == 0 && stmt.ColumnType(first+i) != sqlite.TypeInteger {
+		s.flaw = badColumn // without this, NULL would count as the id of ""
+	}
+	if id == last.id {
+		return nil
+	}
+	name, ok := s.texts[id]
+	if !ok {
+		if len(s.texts) > maxNames || s.texts == nil {
+			s.texts = map[int64]string{}
 		}
-	case n == len(s.field):
-		s.field = make([]byte, stmt.ColumnLen(col)+1)
-		n = stmt.ColumnBytes(col, s.field)
+		from, to := store.NameBlock(id)
+		err := eachRow(s.names, func(stmt *sqlite.Stmt) error {
+			s.texts[stmt.ColumnInt64(0)] = stmt.ColumnText(1)
+			return nil
+		}, from, to)
+		if err != nil && !disk.IsBroken(err) {
+			return err
+		}
+		if name, ok = s.texts[id]; !ok {
+			s.flaw = badColumn
+			return nil
+		}
 	}
-	return s.field[:n]
+	*last = lastName{id, name}
+	return nil
 }
 
-// intern returns a column's text. It allocates no string if the text is the same as in the previous row.
-func (s *scanner) intern(stmt *sqlite.Stmt, col int) string {
-	b := s.columnBytes(stmt, col)
-	if string(b) == s.last[col] {
-		return s.last[col]
-	}
-	s.last[col] = string(b)
-	return s.last[col]
-}
+// maxNames limits the memory of a scanner.
+const maxNames = 1 << 15

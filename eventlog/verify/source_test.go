@@ -137,6 +137,15 @@ func (p *pieces) removePayload(i int, why string) {
 	p.events[i].Payload, p.events[i].Withheld = nil, why
 }
 
+// appendArgs returns the values of an event's row. It adds the event's names to the file.
+func appendArgs(tx *sqlx.Tx, names *store.Names, e *event.Event) []any {
+	_ = names.Add(e, func(name string) (id int64, err error) {
+		tx.MustExec(`INSERT OR IGNORE INTO names (name) VALUES (?)`, name)
+		return id, tx.Get(&id, store.FindName, name)
+	})
+	return names.AppendArgs(nil, e)
+}
+
 func asFile(t *testing.T, p pieces) func(verify.Options) (verify.Report, error) {
 	path := filepath.Join(t.TempDir(), "eventlog.db")
 	for from, to := range map[string]string{p.path: path, anchor.Path(p.path): anchor.Path(path)} {
@@ -155,9 +164,11 @@ func asFile(t *testing.T, p pieces) func(verify.Options) (verify.Report, error) 
 	defer db.Close()
 	tx := db.MustBegin()
 	tx.MustExec(
-		`DROP TRIGGER events_are_not_deleted; DROP TRIGGER checkpoints_are_not_deleted; DELETE FROM events; DELETE FROM checkpoints`)
+		`DROP TRIGGER events_are_not_deleted; DROP TRIGGER checkpoints_are_not_deleted;
+		DELETE FROM entries; DELETE FROM checkpoints`)
+	var names store.Names
 	for i := range p.events {
-		args := store.AppendArgs(nil, &p.events[i])
+		args := appendArgs(tx, &names, &p.events[i])
 		if why := p.events[i].Withheld; why != "" {
 			args[len(args)-1] = nil
 			if why != event.Missing {

@@ -35,8 +35,8 @@ func (f *file) checkPart() {
 func (f *file) checkTables(ctx context.Context) error {
 	ours := store.Statements()
 	strange := false
-	f.lacks = map[string]bool{"events": true, "nodes": true, "open_runs": true, "checkpoints": true, "withheld": true,
-		"absent": true}
+	f.lacks = map[string]bool{"names": true, "entries": true, "nodes": true, "open_runs": true, "checkpoints": true,
+		"withheld": true, "absent": true, "events": true}
 	err := query(f.conn, `SELECT name, sql, type FROM sqlite_schema WHERE type IN ('table', 'view') AND sql IS NOT NULL`,
 		func(stmt *sqlite.Stmt) error {
 			name, sql := stmt.ColumnText(0), stmt.ColumnText(1)
@@ -44,7 +44,7 @@ func (f *file) checkTables(ctx context.Context) error {
 			if slices.Contains(ours, sql) {
 				return nil
 			}
-			strange = strange || name == "events"
+			strange = strange || name == "entries"
 			f.v.find(0, Schema, tableOther.With(stmt.ColumnText(2), name))
 			return nil
 		})
@@ -54,8 +54,8 @@ func (f *file) checkTables(ctx context.Context) error {
 	for _, name := range slices.Sorted(maps.Keys(f.lacks)) {
 		f.v.find(0, Schema, tableMissing.With(name))
 	}
-	if strange { // Another definition of the table events may permit a Seq that is not an integer.
-		return query(f.conn, `SELECT count(*) FROM events WHERE typeof(seq) <> 'integer'`, func(stmt *sqlite.Stmt) error {
+	if strange { // Another definition of the table entries may permit a Seq that is not an integer.
+		return query(f.conn, `SELECT count(*) FROM entries WHERE typeof(seq) <> 'integer'`, func(stmt *sqlite.Stmt) error {
 			if n := stmt.ColumnInt64(0); n > 0 {
 				f.v.find(0, Inserted, withoutNumber.With(n))
 			}
@@ -96,12 +96,12 @@ func (f *file) measure() (err error) {
 		return func(stmt *sqlite.Stmt) error { *to = stmt.ColumnInt64(0); return nil }
 	}
 	if err := query(f.conn, fmt.Sprintf(
-		`SELECT coalesce(max(seq), 0) FROM events WHERE seq <= %d AND typeof(seq) = 'integer'`, tree.MaxSeq),
+		`SELECT coalesce(max(seq), 0) FROM entries WHERE seq <= %d AND typeof(seq) = 'integer'`, tree.MaxSeq),
 		one(&f.size)); err != nil {
 		return err
 	}
 	f.size = max(f.size, 0)
-	err = query(f.conn, fmt.Sprintf(`SELECT seq FROM events WHERE seq < 1 OR seq > %d LIMIT %d`, tree.MaxSeq,
+	err = query(f.conn, fmt.Sprintf(`SELECT seq FROM entries WHERE seq < 1 OR seq > %d LIMIT %d`, tree.MaxSeq,
 		2*maxFindings), func(stmt *sqlite.Stmt) error {
 		seq, at := stmt.ColumnInt64(0), int64(0)
 		if seq > tree.MaxSeq {
@@ -201,7 +201,7 @@ func (f *file) readDerived() error {
 	return query(f.conn, `
 		SELECT count(*), min(seq)
 		FROM withheld
-		WHERE seq NOT IN (SELECT seq FROM events WHERE payload IS NULL)`, func(stmt *sqlite.Stmt) error {
+		WHERE seq NOT IN (SELECT seq FROM entries WHERE payload IS NULL)`, func(stmt *sqlite.Stmt) error {
 		if n := stmt.ColumnInt64(0); n > 0 {
 			f.v.find(event.Seq(stmt.ColumnInt64(1)), Deleted, withheldNoImport.With(n))
 		}

@@ -81,7 +81,7 @@ func tamperings() []tampering {
 		{name: "rewritten, and no checkpoint left", do: func(p *pieces) { p.rewriteEvent(); p.heads = nil },
 			kind: verify.Anchor, seq: at, near: true},
 		{name: "the list of open runs", do: func(p *pieces) { p.sql = `DELETE FROM open_runs` }, kind: verify.Tree, seq: 4},
-		{name: "the tables", do: func(p *pieces) { p.sql = `ALTER TABLE events ADD COLUMN more TEXT` }, kind: verify.Schema},
+		{name: "the tables", do: func(p *pieces) { p.sql = `ALTER TABLE entries ADD COLUMN more TEXT` }, kind: verify.Schema},
 		{name: "a rule", do: func(*pieces) {}, against: 9, kind: verify.Rule, seq: 9},
 		{name: "pruned", do: func(p *pieces) { p.removePayload(at-1, event.Pruned); p.removePayload(5, event.Pruned) },
 			pruned: 2},

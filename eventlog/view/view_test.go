@@ -14,6 +14,7 @@ import (
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/eventlog/store/storetest"
 	"github.com/perlica/perlica/eventlog/view"
 )
 
@@ -38,6 +39,8 @@ func execFile(path, sql string) error {
 	if err != nil {
 		return err
 	}
+	db.SetMaxOpenConns(1)
+	_, _ = db.Exec(storetest.Editable) // fails if the file is not a log
 	_, err = db.Exec(sql)
 	return errors.Join(err, db.Close())
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/perlica/perlica/eventlog/anchor"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/store/storetest"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/filelock"
 	"github.com/perlica/perlica/kernel/project"
@@ -56,7 +57,7 @@ func tamper(t *testing.T, p *project.Project, sql string) {
 	t.Helper()
 	db, err := sqlx.Open("sqlite", logOf(t, p))
 	try(t, err)
-	_, err = db.Exec(sql)
+	_, err = db.Exec(storetest.Editable + sql)
 	try(t, errors.Join(err, db.Close()))
 }
 
@@ -177,7 +178,7 @@ func TestChangedEvents(t *testing.T) {
 		_, err = db.Exec(`DROP TRIGGER "` + name + `"`)
 		try(t, err)
 	}
-	_, err = db.Exec(`UPDATE events SET actor = 'somebody' WHERE seq = (SELECT max(seq) FROM events)`)
+	_, err = db.Exec(`UPDATE entries SET actor = 0 WHERE seq = (SELECT max(seq) FROM entries)`)
 	try(t, errors.Join(err, db.Close()))
 	got := examined(t, p, nil)
 	if c := got["log-tree"]; c.Status != Fail || !strings.Contains(c.Hint, "keep the file as it is") || c.Detail == "" {
@@ -198,7 +199,7 @@ func TestADamagedIndex(t *testing.T) {
 	_, err = db.Exec(`PRAGMA wal_checkpoint(TRUNCATE)`)
 	try(t, err)
 	try(t, db.Get(&page,
-		`SELECT rootpage FROM sqlite_schema WHERE type = 'index' AND tbl_name = 'events' AND rootpage > 0 LIMIT 1`))
+		`SELECT rootpage FROM sqlite_schema WHERE type = 'index' AND tbl_name = 'entries' AND rootpage > 0 LIMIT 1`))
 	try(t, db.Get(&size, `PRAGMA page_size`))
 	try(t, db.Close())
 	f, err := os.OpenFile(logOf(t, p), os.O_WRONLY, 0)

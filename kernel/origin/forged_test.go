@@ -8,6 +8,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/perlica/perlica/eventlog/disk"
+	"github.com/perlica/perlica/eventlog/store/storetest"
 )
 
 // TestForgedContent checks that a forged content of a change is an error: with a new view, and with a view of the
@@ -18,7 +19,7 @@ func TestForgedContent(t *testing.T) {
 	s.play(t, filepath.Join("..", "..", "provider", "testdata", "frames", "claude_write_yes.ndjson"))
 	s.record(t, log)
 	kept := viewOf(t, log)
-	execFile(t, log.Path(), `
+	execFile(t, log.Path(), storetest.Editable+`
 		DROP TRIGGER events_lose_nothing_but_payloads;
 		UPDATE events SET payload = CAST(replace(CAST(payload AS TEXT), 'hello', 'hollo') AS BLOB) WHERE class = 'frame'`)
 	if f, err := kept.Blame(t.Context(), []string{"/project/out.txt"}, "hollo"); !errors.Is(err, disk.ErrCorrupt) {

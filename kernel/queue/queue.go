@@ -1,9 +1,8 @@
-// Package queue has the inputs that wait, because the session's turn is running or another process has opened the
-// session.
+// Package queue has the inputs that wait for their session.
 //
-// An input is on disk when Add returns. The queue follows from the log alone. An input stops waiting when it is called
-// or withdrawn. The package makes no call. The process that has locked the session calls the inputs in their order,
-// each at most once.
+// The session's turn is running, or another process has opened the session. An input is on disk when Add returns. The
+// queue follows from the log alone. An input stops waiting when it is called or withdrawn. The package makes no call.
+// The process that has locked the session calls the inputs in their order, each at most once.
 package queue
 
 import (

@@ -1,5 +1,5 @@
-// Package record derives everything about a run from its events alone: its result, its questions, its notices, and the
-// earlier turns of its session.
+// Package record derives everything about a run from its events alone. That is its result, its questions, its notices,
+// and the earlier turns of its session.
 //
 // A Record adds up the events of one run. Follow and Reading convert the events of a log to notices, during a turn and
 // after it. Any process may run the turn. The package reads logs of this machine and copies of other machines' logs. It

@@ -18,6 +18,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/eventlog/store/storetest"
 	"github.com/perlica/perlica/eventlog/verify"
 	"github.com/perlica/perlica/kernel/report"
 )
@@ -208,7 +209,7 @@ func changeLog(t *testing.T, path, change string) {
 			defer db.Exec(statement)
 		}
 	}
-	if _, err := db.Exec(change); err != nil && !strings.Contains(err.Error(), "constraint") {
+	if _, err := db.Exec(storetest.Editable + change); err != nil && !strings.Contains(err.Error(), "constraint") {
 		t.Fatal(change, err)
 	}
 }

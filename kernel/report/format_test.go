@@ -21,6 +21,7 @@ import (
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/eventlog/store/storetest"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/provider"
@@ -57,6 +58,8 @@ func storyLog(t *testing.T) *eventlog.Log {
 		t.Fatal(err)
 	}
 	defer db.Close()
+	db.SetMaxOpenConns(1)
+	db.MustExec(storetest.Editable)
 	for _, statement := range []string{
 		`INSERT INTO withheld SELECT seq, 'pruned' FROM events WHERE run_id = ?`, // as an import does
 		`UPDATE events SET payload = NULL WHERE run_id = ?`,

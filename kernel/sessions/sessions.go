@@ -1,7 +1,7 @@
-// Package sessions is the database view of a context's sessions: names, first inputs, last use, and the current
-// session.
+// Package sessions is the database view of a context's sessions.
 //
-// The view follows from the log alone. The package does not write to the log.
+// It has names, first inputs, the last use, and the current session. The view follows from the log alone. The package
+// does not write to the log.
 package sessions
 
 import (

@@ -1,4 +1,4 @@
-// Package imessage carries messages over Messages on macOS, through the imsg command.
+// Package imessage is a channel over Messages on macOS, through the imsg command.
 //
 // It runs imsg at most once at a time and for a limited time. No message is on its command line:
 // texts go to the standard input of "imsg rpc". A cursor never passes a message that was not

@@ -1,4 +1,4 @@
-// Package matrix carries messages over the client-server API of Matrix by long polling.
+// Package matrix is a channel over the client-server API of Matrix.
 //
 // The "since" token of /sync is the cursor. It confirms nothing to the server, so a message that is not on record is
 // returned again. The channel reads gaps of a limited timeline from /messages. Each Send has a transaction id that

@@ -1,9 +1,11 @@
-// Package ntfy sends notices and questions to a private topic of an ntfy server, and reads answers by action buttons.
+// Package ntfy is a channel over a topic of an ntfy server.
+//
+// It sends notices and questions to a private topic, and reads answers by action buttons.
 //
 // Each button publishes its option and a MAC to a second topic, which the channel reads. The MAC binds the question,
 // the option and the topic, and it is the id of the answer, so that it counts once. A text that somebody publishes
-// there is nothing but a pairing code, because ntfy names no sender. The package refuses a topic without protection and with a
-// name that can be guessed. No error contains the token or the topic, and the package follows no redirect.
+// there is nothing but a pairing code, because ntfy names no sender. The package refuses a topic without protection and
+// with a name that can be guessed. No error contains the token or the topic, and the package follows no redirect.
 package ntfy
 
 import (

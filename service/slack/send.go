@@ -21,7 +21,9 @@ const (
 const moment = 5 * time.Second
 
 // emojis has Slack's names for the emojis of reactions.
-var emojis = map[string]string{"🫡": "saluting_face", "👀": "eyes", "👍": "+1", "✅": "white_check_mark", "👌": "ok_hand"}
+var emojis = map[string]string{
+	"🫡": "saluting_face", "👀": "eyes", "👍": "+1", "✅": "white_check_mark", "👌": "ok_hand",
+}
 
 // text is an object of a block.
 type text struct {

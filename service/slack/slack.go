@@ -1,4 +1,4 @@
-// Package slack carries messages over Slack's Socket Mode and Web API.
+// Package slack is a channel over Slack's Socket Mode and Web API.
 //
 // Slack sends an envelope over a WebSocket for each event. An envelope with a message is acknowledged only after the
 // caller of Poll has stored the message: a Poll with a cursor after the message proves this. Slack repeats an envelope

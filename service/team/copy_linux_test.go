@@ -223,20 +223,20 @@ func TestRewrittenHistory(t *testing.T) {
 			db := sqlx.MustOpen("sqlite", store.DSN(path))
 			defer db.Close()
 			db.MustExec(`DROP TRIGGER events_lose_nothing_but_payloads`)
-			db.MustExec(`UPDATE events SET payload = ?, payload_len = ?, payload_sha256 = ?, leaf = ? WHERE seq = 6`, e.Payload,
+			db.MustExec(`UPDATE entries SET payload = ?, payload_len = ?, payload_sha256 = ?, leaf = ? WHERE seq = 6`, e.Payload,
 				e.PayloadLen, e.PayloadSHA256[:], e.LeafHash[:])
 		},
 		"its end is gone": func(t *testing.T, path string) {
 			db := sqlx.MustOpen("sqlite", store.DSN(path))
 			defer db.Close()
 			db.MustExec(`DROP TRIGGER events_are_not_deleted`)
-			db.MustExec(`DELETE FROM events WHERE seq > 6`)
+			db.MustExec(`DELETE FROM entries WHERE seq > 6`)
 		},
 		"another end": func(t *testing.T, path string) {
 			db := sqlx.MustOpen("sqlite", store.DSN(path))
 			defer db.Close()
 			db.MustExec(`DROP TRIGGER events_lose_nothing_but_payloads`)
-			db.MustExec(`UPDATE events SET leaf = zeroblob(32) WHERE seq = (SELECT max(seq) FROM events)`)
+			db.MustExec(`UPDATE entries SET leaf = zeroblob(32) WHERE seq = (SELECT max(seq) FROM entries)`)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,4 +1,4 @@
-// Package telegram carries messages over the Telegram Bot API by long polling.
+// Package telegram is a channel over the Telegram Bot API.
 //
 // A Poll confirms an update to the server only if its cursor lies after the update. No update is
 // therefore lost between the server and the caller's disk. No error and no returned text contains

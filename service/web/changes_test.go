@@ -15,6 +15,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"github.com/perlica/perlica/eventlog/store/storetest"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/service/access"
 )
@@ -179,7 +180,7 @@ func TestForgedChange(t *testing.T) {
 	w.do("GET", w.of("/v1/changes", "diff", "true"), nil).want(200)
 	db, err := sqlx.Open("sqlite", paths.EventLog)
 	check(t, err)
-	_, err = db.Exec(`
+	_, err = db.Exec(storetest.Editable + `
 		DROP TRIGGER events_lose_nothing_but_payloads;
 		UPDATE events SET payload = CAST(replace(CAST(payload AS TEXT), 'The true content', 'A forged content')
 			AS BLOB) WHERE class = 'frame'`)

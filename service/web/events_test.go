@@ -19,6 +19,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/eventlog/store/storetest"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/service/access"
 )
@@ -391,7 +392,7 @@ func (w *world) alter(statements string) {
 	w.t.Helper()
 	log := filepath.Join(w.dirs[0], ".perlica_config", "contexts", "default", "eventlog.db")
 	db := sqlx.MustOpen("sqlite", "file:"+log+"?_pragma=busy_timeout(10000)")
-	db.MustExec(statements)
+	db.MustExec(storetest.Editable + statements)
 	check(w.t, db.Close())
 }
 
@@ -410,7 +411,7 @@ func TestChangedSchema(t *testing.T) {
 			"its schema was changed: the trigger events_are_not_deleted is missing"},
 		"removed index": {`DROP INDEX events_one_intent_per_input`, statement("events_one_intent_per_input"),
 			"its schema was changed: the index events_one_intent_per_input is missing"},
-		"foreign trigger": {`CREATE TRIGGER mine AFTER INSERT ON events BEGIN SELECT 1; END`, `DROP TRIGGER mine`,
+		"foreign trigger": {`CREATE TRIGGER mine AFTER INSERT ON entries BEGIN SELECT 1; END`, `DROP TRIGGER mine`,
 			"its schema was changed: the trigger mine is not Perlica's"},
 		"another version": {`PRAGMA user_version = 99`, fmt.Sprintf(`PRAGMA user_version = %d`, store.SchemaVersion),
 			"schema 99"},

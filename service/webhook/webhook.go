@@ -1,4 +1,4 @@
-// Package webhook receives messages over HTTP and posts replies to an address. It serves every
+// Package webhook is a channel over HTTP. It receives messages and posts replies to an address. It serves every
 // platform that has a gateway.
 //
 // A message is accepted (202) only after the caller of Poll has stored it. The request therefore waits for a Poll with

@@ -122,9 +122,9 @@ type SocketFault string
 
 // These are the faults of a socket.
 const (
-	CutBefore SocketFault = "cut before the envelope"
-	CutAmid   SocketFault = "cut within the envelope"
-	CutAfter  SocketFault = "cut after the envelope"
+	cutBefore SocketFault = "cut before the envelope"
+	cutAmid   SocketFault = "cut within the envelope"
+	cutAfter  SocketFault = "cut after the envelope"
 )
 
 // New starts a server. It ends with the test.

@@ -90,9 +90,9 @@ func (s *Server) sendEnvelope(at *socket, e *Envelope) bool {
 		f = s.SocketFault()
 	}
 	switch f {
-	case CutBefore:
+	case cutBefore:
 		return false
-	case CutAmid:
+	case cutAmid:
 		b, err := json.Marshal(body)
 		if err != nil {
 			panic(err)
@@ -103,7 +103,7 @@ func (s *Server) sendEnvelope(at *socket, e *Envelope) bool {
 		}
 		return false
 	}
-	return s.write(at, body) == nil && f != CutAfter
+	return s.write(at, body) == nil && f != cutAfter
 }
 
 func (s *Server) write(at *socket, body map[string]any) error {

@@ -101,11 +101,11 @@ func (p *platform) fault(method string) (f Fault) {
 func (p *platform) socketFault() SocketFault {
 	switch p.next(channeltest.Receiving, func(f channeltest.Fault) bool { return !opens(f) }) {
 	case channeltest.Drop:
-		return CutBefore
+		return cutBefore
 	case channeltest.Half:
-		return CutAmid
+		return cutAmid
 	case channeltest.LateDrop:
-		return CutAfter
+		return cutAfter
 	}
 	return ""
 }
@@ -155,7 +155,7 @@ func (p *platform) Press(from channeltest.Person, sent, data string) {
 
 func (p *platform) Sent() (list []channeltest.Sent) {
 	for _, m := range p.Messages() {
-		s := channeltest.Sent{ID: m.Channel + ":" + m.TS, Chat: m.Channel, Text: m.Text, Shown: Shown(m.Text, !m.Plain),
+		s := channeltest.Sent{ID: m.Channel + ":" + m.TS, Chat: m.Channel, Text: m.Text, Shown: shown(m.Text, !m.Plain),
 			Mentions: len(mention.FindAllString(m.Text, -1)), ReplyTo: m.ReplyTo, Edited: m.Edited, Removed: m.Removed}
 		if m.Thread != "" {
 			s.Chat += "/" + m.Thread
@@ -213,9 +213,9 @@ var (
 		`($|[\s.,;:!?)\]\x{200b}])`)
 )
 
-// Shown returns a text of Slack's notation as a person reads it. Without marks only objects and entities are
+// shown returns a text of Slack's notation as a person reads it. Without marks only objects and entities are
 // translated.
-func Shown(text string, marks bool) string {
+func shown(text string, marks bool) string {
 	text = object.ReplaceAllStringFunc(text, func(s string) string {
 		m := object.FindStringSubmatch(s)
 		if m[2] != "" {
