@@ -1,4 +1,4 @@
-// Package discord carries messages of a Discord bot over Discord's gateway and REST API.
+// Package discord is a channel over Discord's gateway and REST API.
 //
 // The caller's cursor proves that earlier messages are on the caller's disk. The cursor has the session and the
 // sequence number for a resume, and the last message of each known chat. Poll resumes the session after a lost
