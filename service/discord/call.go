@@ -216,7 +216,7 @@ func (p problem) refusal(status int, ours bool) error {
 	case status == http.StatusRequestEntityTooLarge, ours && status >= 400 && status < 500:
 		return &refusedError{&channel.RejectedError{Why: said}, p.Code}
 	case ours:
-		return fmt.Errorf("Discord answers %s", said)
+		return fmt.Errorf("the answer of Discord: %s", said)
 	}
 	return fmt.Errorf("the answer is not that of Discord's API (%s): perhaps a proxy's", said)
 }

@@ -49,9 +49,9 @@ type link struct {
 
 // These are reasons for the end of a connection.
 var (
-	errReconnect = errors.New("Discord asks for a new connection")
-	errZombie    = errors.New("Discord has not acknowledged a heartbeat")
-	errInvalid   = errors.New("Discord has given up the session")
+	errReconnect = errors.New("the gateway asks for a new connection")
+	errZombie    = errors.New("the gateway has not acknowledged a heartbeat")
+	errInvalid   = errors.New("the gateway has given up the session")
 )
 
 // final explains the close codes after which Discord forbids a new attempt.

@@ -19,8 +19,6 @@ import (
 	"github.com/perlica/perlica/service/discord/discordtest"
 )
 
-func idOf(id string) string { return id[strings.LastIndexByte(id, ':')+1:] }
-
 func TestSendAndEdit(t *testing.T) {
 	w := start(t, nil)
 	person := w.Say(dm, ada, "Ada", "hello")
