@@ -148,9 +148,13 @@ func (p *platform) Sent() (list []channeltest.Sent) {
 	return list
 }
 
-// Fail also gives up all sessions before a fault of receiving, because a working connection makes no calls.
+// Fail also gives up all sessions before a fault of receiving, because a working connection makes no calls. The new
+// faults of receiving replace the remaining ones. Otherwise they would pile up while the bridge waits longer and longer.
 func (p *platform) Fail(on channeltest.Operation, faults ...channeltest.Fault) {
 	p.mine.Lock()
+	if on == channeltest.Receiving {
+		p.faults[on] = nil
+	}
 	p.faults[on] = append(p.faults[on], faults...)
 	p.mine.Unlock()
 	if on == channeltest.Receiving {
