@@ -37,7 +37,7 @@ var ownReaders = []string{
 	"log key show", "log key", "log", "provider list", "provider ls", "provider show", "provider test", "provider",
 	"session list", "session ls", "session current", "session show", "session export", "session",
 	"service status", "service contacts", "service projects", "web devices", "service logs", "service channel list",
-	"service channel ls", "service channel test", "service channel", "__complete", "__completeNoDesc",
+	"service channel ls", "service channel test", "service check", "service channel", "__complete", "__completeNoDesc",
 	"hook", "hook list", "hook ls", "hook deliver",
 	"flow", "flow run", "flow check", "flow show", "flow list", "flow ls",
 	"team", "team status", "team members", "team inputs", "team pending", "team pending list", "team pending ls",
