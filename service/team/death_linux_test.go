@@ -26,6 +26,21 @@ var (
 func workerProcess(url, dir, atClaim string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
+	for {
+		err := work(ctx, url, dir, atClaim)
+		if err == nil || !strings.Contains(err.Error(), "hub: ") {
+			return err
+		}
+		select { // the server was killed while the worker began; begin again as a service manager does
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// work takes inputs until ctx ends.
+func work(ctx context.Context, url, dir, atClaim string) error {
 	j, err := Open(ctx, Options{URL: url, Dir: dir, Environ: os.Environ(), Version: "test"})
 	if err != nil {
 		return err

@@ -43,7 +43,8 @@ func testAnswers(t *testing.T, b *browser) {
 				p.looks(view)
 			} else {
 				p.chinese(view, "src/rain.txt", "Write it", "go test", "go vet", "policy.rule", "check-report.py", "TOML", "Build",
-					"Rain falls", "The river", "By hand", "@ask", "allow", "(web:", b.devicesCalled("program"), b.dirs[0])
+					"Rain falls", "The river", "By hand", "@tool edit", "path=", "new=", "@ask", "allow", "(web:",
+					b.devicesCalled("program"), b.dirs[0])
 			}
 		}
 		p.visit("#/record")
@@ -57,7 +58,7 @@ func testAnswers(t *testing.T, b *browser) {
 		looks("file")
 		if got := js[string](p, `[...document.querySelectorAll('.block')].map((el) => el.className +
 			el.querySelector('ol').start +
-			[...el.querySelectorAll('li')].map((l) => l.innerText)).join()`); got != "block unknown1By hand.,block 2Rain "+
+			[...el.querySelectorAll('li')].map((l) => l.innerText)).join()`); got != "block unknown1By hand.,block bad2Rain "+
 			"falls on the hills.,The river rises slowly." {
 			t.Errorf("the blocks are %s", got)
 		}
