@@ -149,7 +149,8 @@ func (p *platform) Sent() (list []channeltest.Sent) {
 }
 
 // Fail also gives up all sessions before a fault of receiving, because a working connection makes no calls. The new
-// faults of receiving replace the remaining ones. Otherwise they would pile up while the bridge waits longer and longer.
+// faults of receiving replace the remaining ones. Otherwise they
+// would pile up while the bridge waits longer and longer.
 func (p *platform) Fail(on channeltest.Operation, faults ...channeltest.Fault) {
 	p.mine.Lock()
 	if on == channeltest.Receiving {
