@@ -112,7 +112,8 @@ func (w *batchWriter) execResult(ctx context.Context, text string, args ...any) 
 	return result, err
 }
 
-// firstRow returns the first row of a query, or nil if there is none. Its arguments are like those of execStatement.
+// firstRow returns the first row of a query. It returns nil if the query has no row. Its arguments are like those of
+// execStatement.
 func (w *batchWriter) firstRow(ctx context.Context, text string, args ...any) (row []driver.Value, err error) {
 	err = w.withStatement(ctx, text, args, func(s statement) error {
 		rows, err := s.QueryContext(ctx, w.named)

@@ -13,8 +13,8 @@ import (
 	"github.com/perlica/perlica/service/team/hub/hubtest"
 )
 
-// workerOf adds a machine with the name to the team of the first member, whose world is w. The machine serves the
-// project. The function heard counts the prompts of its agent that contain a text.
+// workerOf adds a machine to the team. The world w belongs to the team's first member. The machine serves the
+// project of w. The function heard counts the prompts of its agent that contain a text.
 func (w *world) workerOf(s *hubtest.Server, database, name string) (m *world, heard func(string) int) {
 	w.t.Helper()
 	m = otherWorld(w.t)
@@ -35,8 +35,8 @@ func (m *world) teamWork() *job {
 // starts them again. No agent of any machine may hear an input twice. The result must be that of an undisturbed flow,
 // and flow show must name the machine of each item.
 //
-// It fails if the driver makes new ids after a restart, if it hands an input over again that the hub has, or if it takes
-// the texts of answers from its own log.
+// The driver must not make new ids after a restart. It must not hand an input over again that the hub has. It must not
+// take the texts of answers from its own log.
 func TestFlowTeamKilled(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute")

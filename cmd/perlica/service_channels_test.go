@@ -22,13 +22,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perlica/perlica/service/channel"
 	"github.com/perlica/perlica/service/webhook"
 )
 
 // gateway is the other end of the channel webhook. It receives replies and sends messages over real HTTP.
 type gateway struct {
 	w      *world
-	secret webhook.Secret
+	secret channel.Secret
 	to     string // address to which it sends messages
 
 	mu    sync.Mutex // guards posts
@@ -78,7 +79,7 @@ func (g *gateway) got(pattern string) (p posted, id string) {
 }
 
 // send sends a message as a gateway does. It sends the message again while the bridge asks for this.
-func (g *gateway) send(secret webhook.Secret, message map[string]string) (status int) {
+func (g *gateway) send(secret channel.Secret, message map[string]string) (status int) {
 	g.w.t.Helper()
 	body, err := json.Marshal(message)
 	if err != nil {

@@ -90,7 +90,7 @@ func schemaFaults(ctx context.Context, db sqlx.QueryerContext) (faults []string,
 	for name := range want {
 		faults = append(faults, "the "+name+" is missing")
 	}
-	if want["table names"] == "" {
+	if _, missing := want["table names"]; !missing {
 		var names []string
 		err := sqlx.SelectContext(ctx, db, &names, `SELECT name FROM names WHERE id < ? ORDER BY id`, len(fixed))
 		if err != nil {

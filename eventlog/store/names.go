@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql/driver"
-	"encoding/hex"
 	"fmt"
 	"strconv"
 	"strings"
@@ -63,25 +62,14 @@ func IDBytes(id string) []byte {
 
 // IDText returns the text of an event's id. ok is false if b does not have the length of a UUID.
 func IDText(b []byte) (id string, ok bool) {
-	if len(b) != len(uuid.UUID{}) {
-		return "", false
-	}
-	var text [36]byte
-	at := 0
-	for i, group := range [][]byte{b[:4], b[4:6], b[6:8], b[8:10], b[10:]} {
-		if i > 0 {
-			text[at] = '-'
-			at++
-		}
-		at += hex.Encode(text[at:], group)
-	}
-	return string(text[:]), true
+	u, err := uuid.FromBytes(b)
+	return u.String(), err == nil
 }
 
 // textColumns is the number of columns of entries that have the id of a name.
 const textColumns = 11
 
-// maxNames limits the memory of the types Names and texts of a Reader.
+// maxNames limits the memory of Names and nameTexts.
 const maxNames = 1 << 15
 
 // Names knows the ids of names for one writer of a log. The zero value knows no name.

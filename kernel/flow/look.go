@@ -139,7 +139,8 @@ func (s *State) lookAtCall(ctx context.Context, log file, locks string, st *Step
 	return true, nil
 }
 
-// lookAtTeam sets the phase of a step or of an item without a decision, whose call is on the log of a team's worker.
+// lookAtTeam sets the phase of a step or an item without a decision. A worker of the team makes its call. The call is
+// therefore on the worker's log.
 func (s *State) lookAtTeam(ctx context.Context, log event.Reader, st *StepState, item int) (bool, error) {
 	u := st.unit(item)
 	if u.generation == "" {

@@ -97,7 +97,7 @@ func (r *drive) answerByTeam(ctx context.Context, c Call) (res TeamAnswer, err e
 	}
 	res, err = r.Team.Answer(ctx, c)
 	var refused *budget.RefusedError
-	if errors.As(err, &refused) { // the worker's log has the refusal; this log needs it for those who look at the flow run
+	if errors.As(err, &refused) { // the worker's log has the refusal, and 'flow show' reads this log
 		_, rerr := r.Log.Append(context.WithoutCancel(ctx), event.NewFact(event.BudgetRefused, "perlica",
 			event.Refs{Input: c.Input}, refused.BudgetReached))
 		err = errors.Join(err, rerr)

@@ -17,7 +17,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -41,21 +40,9 @@ const (
 // ErrClosed says that the channel was closed.
 var ErrClosed = errors.New("discord: the channel is closed")
 
-// Token is a bot's secret. It is hidden in every printed form.
-type Token string
-
-// Format writes a placeholder for every verb.
-func (Token) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "(token)") }
-
-// MarshalText returns a placeholder.
-func (Token) MarshalText() ([]byte, error) { return []byte("(token)"), nil }
-
-// LogValue returns a placeholder.
-func (Token) LogValue() slog.Value { return slog.StringValue("(token)") }
-
 // Options configures a bot.
 type Options struct {
-	Token   Token
+	Token   channel.Secret
 	BaseURL string // the address of the REST API; empty means defaultBaseURL
 	Files   string // the private folder of fetched files; empty means that files are refused
 	MaxFile int64  // limit of a received file, in bytes; 0 means 20 MiB

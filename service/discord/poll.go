@@ -392,7 +392,7 @@ func (c *Channel) isAddressed(m *message, kind chatKind) bool {
 // elsewhere is the ReplyTo of a message that answers a message in another chat.
 const elsewhere = "elsewhere"
 
-// inbound returns the content of a message. ok is false if there is none.
+// inbound returns the content of a message. ok is false if the message has no content.
 func (c *Channel) inbound(m *message, kind chatKind) (in channel.Inbound, ok bool) {
 	in = channel.Inbound{
 		ID: m.Channel + ":" + m.ID, Chat: m.Channel, Shared: kind != private, Contact: m.Author.ID,

@@ -381,7 +381,7 @@ func TestCheck(t *testing.T) {
 	if name, err := w.bot.Probe(t.Context()); err != nil || name != "perlica ("+discordtest.Self+")" {
 		t.Errorf("the bot is %q, %v", name, err)
 	}
-	if _, err := discord.New(discord.Options{Token: discord.Token(token)}); err != nil {
+	if _, err := discord.New(discord.Options{Token: channel.Secret(token)}); err != nil {
 		t.Error(err)
 	}
 }

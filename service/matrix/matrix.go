@@ -14,8 +14,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"net/http"
 	"net/url"
 	"slices"
@@ -33,22 +31,10 @@ const (
 	defaultTimeout = 30 * time.Second
 )
 
-// Token is the access token of an account. It is hidden in every printed form.
-type Token string
-
-// Format writes a placeholder for every verb.
-func (Token) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "(token)") }
-
-// MarshalText returns a placeholder.
-func (Token) MarshalText() ([]byte, error) { return []byte("(token)"), nil }
-
-// LogValue returns a placeholder.
-func (Token) LogValue() slog.Value { return slog.StringValue("(token)") }
-
 // Options configures an account.
 type Options struct {
 	Server  string // the address of the homeserver
-	Token   Token
+	Token   channel.Secret
 	Allow   []string                  // the ids of the people with invitations that are accepted
 	Paired  func(contact string) bool // a paired contact may invite, too; nil means nobody is paired
 	Refusal string                    // the sentence about encrypted rooms

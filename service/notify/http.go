@@ -82,7 +82,7 @@ func (h *httpTarget) post(ctx context.Context, body any, n note) (reply string, 
 	case webhookMessage:
 		stamp := strconv.FormatInt(time.Now().Unix(), 10)
 		req.Header.Set(webhook.TimestampHeader, stamp)
-		req.Header.Set(webhook.SignatureHeader, webhook.Sign(webhook.Secret(h.secret), stamp, data))
+		req.Header.Set(webhook.SignatureHeader, webhook.Sign(channel.Secret(h.secret), stamp, data))
 		req.Header.Set(webhook.KeyHeader, n.Key)
 	case ntfy.Message:
 		if h.secret != "" {

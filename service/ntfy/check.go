@@ -10,8 +10,8 @@ import (
 	"github.com/perlica/perlica/service/channel"
 )
 
-// Check asks the server who can read the topic and who can answer. It publishes one message to the topic of the
-// answers, which no phone has subscribed to.
+// Check tries to read the topic with and without the token, and to answer without it. It publishes one message to the
+// topic of the answers. No phone has subscribed to that topic.
 func (c *Channel) Check(ctx context.Context) (list []channel.Finding) {
 	add := func(name, next string, fails bool, format string, args ...any) {
 		list = append(list, channel.Finding{Name: name, Detail: fmt.Sprintf(format, args...), Next: next, Fails: fails})

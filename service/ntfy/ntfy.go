@@ -16,7 +16,6 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -35,27 +34,15 @@ const (
 	defaultTimeout = 30 * time.Second
 )
 
-// Topic is the name of a topic, and Token an access token. Both are hidden in every printed form.
-type (
-	Topic string
-	Token string
-)
-
-// Format writes a placeholder for every verb.
-func (Topic) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "(topic)") }
-
-// Format writes a placeholder for every verb.
-func (Token) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "(token)") }
-
 // Options configures the channel.
 type Options struct {
 	Server  string // empty means defaultServer
-	Topic   Topic
-	Token   Token         // empty means that the server wants none
-	Key     []byte        // the secret of the answers
-	PollFor time.Duration // time for which a poll stays open; 0 means 50 s
-	Timeout time.Duration // time limit of other requests; 0 means 30 s
-	Client  *http.Client  // nil means a new client. CheckRedirect is ignored
+	Topic   channel.Secret
+	Token   channel.Secret // empty means that the server wants none
+	Key     []byte         // the secret of the answers
+	PollFor time.Duration  // time for which a poll stays open; 0 means 50 s
+	Timeout time.Duration  // time limit of other requests; 0 means 30 s
+	Client  *http.Client   // nil means a new client. CheckRedirect is ignored
 }
 
 // Channel is a topic. Its methods may be called from several goroutines, except Poll, which one goroutine calls at a

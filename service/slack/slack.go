@@ -19,8 +19,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
@@ -44,29 +42,17 @@ const (
 // maxText is the largest number of characters of a block's text.
 const maxText = 3000
 
-// Token is a secret of the app. It is hidden in every printed form.
-type Token string
-
-// Format writes a placeholder for every verb.
-func (Token) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "(token)") }
-
-// MarshalText returns a placeholder.
-func (Token) MarshalText() ([]byte, error) { return []byte("(token)"), nil }
-
-// LogValue returns a placeholder.
-func (Token) LogValue() slog.Value { return slog.StringValue("(token)") }
-
 // Options configures an app.
 type Options struct {
-	AppToken Token         // opens sockets; begins with xapp-
-	BotToken Token         // calls the Web API; begins with xoxb-
-	BaseURL  string        // the address of the Web API; empty means defaultBaseURL
-	Files    string        // the private folder of fetched files; empty means that files are refused
-	MaxFile  int64         // limit of a received file, in bytes; 0 means 20 MiB
-	PollFor  time.Duration // longest time of a Poll without a message; 0 means 50 s
-	Timeout  time.Duration // time limit of a request, and a tenth of a file's limit; 0 means 30 s
-	Ping     time.Duration // interval of pings, and the time limit of their answers; 0 means 20 s
-	Client   *http.Client  // nil means a new client. CheckRedirect is ignored
+	AppToken channel.Secret // opens sockets; begins with xapp-
+	BotToken channel.Secret // calls the Web API; begins with xoxb-
+	BaseURL  string         // the address of the Web API; empty means defaultBaseURL
+	Files    string         // the private folder of fetched files; empty means that files are refused
+	MaxFile  int64          // limit of a received file, in bytes; 0 means 20 MiB
+	PollFor  time.Duration  // longest time of a Poll without a message; 0 means 50 s
+	Timeout  time.Duration  // time limit of a request, and a tenth of a file's limit; 0 means 30 s
+	Ping     time.Duration  // interval of pings, and the time limit of their answers; 0 means 20 s
+	Client   *http.Client   // nil means a new client. CheckRedirect is ignored
 }
 
 // Channel is an app in a workspace. Its methods may be called from several goroutines, except Poll, which one goroutine
@@ -130,7 +116,7 @@ func New(opt Options) (*Channel, error) {
 // checkTokens names the tokens that are missing or exchanged.
 func checkTokens(opt Options) error {
 	for _, t := range []struct {
-		token        Token
+		token        channel.Secret
 		name, prefix string
 	}{{opt.AppToken, "app-level token", "xapp-"}, {opt.BotToken, "bot token", "xoxb-"}} {
 		text := string(t.token)

@@ -1,12 +1,9 @@
 package slack_test
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -128,20 +125,6 @@ func TestNewRefuses(t *testing.T) {
 			strings.Contains(err.Error(), slacktest.BotToken) || strings.Contains(err.Error(), "xoxb-secret") {
 			t.Errorf("got %v, want %q", err, want)
 		}
-	}
-}
-
-func TestTokensDoNotPrint(t *testing.T) {
-	opt := slack.Options{AppToken: slacktest.AppToken, BotToken: slacktest.BotToken}
-	var log bytes.Buffer
-	slog.New(slog.NewJSONHandler(&log, nil)).Info("x", "opt", opt, "token", opt.BotToken)
-	b, err := json.Marshal(opt.AppToken)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := fmt.Sprintf("%v %+v %#v %s %q %s %s", opt, opt, opt, opt.AppToken, opt.BotToken, log.String(), b)
-	if strings.Contains(text, slacktest.AppToken) || strings.Contains(text, slacktest.BotToken) {
-		t.Errorf("a token shows: %s", text)
 	}
 }
 

@@ -49,7 +49,7 @@ type frame struct {
 }
 
 // Poll first acknowledges the messages up to the cursor, because the caller has stored them. It then waits for further
-// messages, and opens a connection if there is none.
+// messages. It opens a connection if necessary.
 func (c *Channel) Poll(ctx context.Context, cursor string) (list []channel.Inbound, next string, err error) {
 	c.acknowledgeUpTo(ctx, cursor)
 	end := time.NewTimer(c.opt.PollFor)

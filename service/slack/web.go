@@ -51,14 +51,15 @@ func (c *Channel) call(ctx context.Context, method string, params url.Values, re
 }
 
 // callWith calls a method and decodes its answer into result, unless result is nil.
-func (c *Channel) callWith(ctx context.Context, token Token, method string, params url.Values, result any) error {
+func (c *Channel) callWith(ctx context.Context, token channel.Secret, method string, params url.Values,
+	result any) error {
 	_, err := c.callHeader(ctx, token, method, params, result)
 	return err
 }
 
 // callHeader also returns the header of the answer.
-func (c *Channel) callHeader(ctx context.Context, token Token, method string, params url.Values, result any) (
-	http.Header, error) {
+func (c *Channel) callHeader(ctx context.Context, token channel.Secret, method string, params url.Values,
+	result any) (http.Header, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.opt.Timeout)
 	defer cancel()
 	header, err := c.tryOnce(ctx, token, method, params, result)
@@ -68,8 +69,8 @@ func (c *Channel) callHeader(ctx context.Context, token Token, method string, pa
 	return header, nil
 }
 
-func (c *Channel) tryOnce(ctx context.Context, token Token, method string, params url.Values, result any) (http.Header,
-	error) {
+func (c *Channel) tryOnce(ctx context.Context, token channel.Secret, method string, params url.Values,
+	result any) (http.Header, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base.String()+"/"+method,
 		strings.NewReader(params.Encode()))
 	if err != nil {
@@ -189,7 +190,7 @@ func (c *Channel) nameOf(ctx context.Context, m channel.Inbound) string {
 // caller's own transport may have put the token there.
 func (c *Channel) cleanError(err error) error {
 	text := err.Error()
-	for _, t := range []Token{c.opt.AppToken, c.opt.BotToken} {
+	for _, t := range []channel.Secret{c.opt.AppToken, c.opt.BotToken} {
 		text = strings.ReplaceAll(text, string(t), "(token)")
 	}
 	if text == err.Error() {

@@ -38,7 +38,7 @@ type FlowCalls struct {
 	Team *Team
 	// Draft has the settings of each input. A step may name another provider or stricter permissions.
 	Draft Draft
-	By    string       // the person for whom the flow run goes on
+	By    string       // the person of the flow run
 	Note  func(string) // called with a line about each event that a person should know, by several goroutines
 
 	untaken sync.Once

@@ -16,8 +16,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -38,21 +36,9 @@ const (
 	defaultTimeout = 30 * time.Second
 )
 
-// Token is a bot's secret. It is hidden in every printed form.
-type Token string
-
-// Format writes a placeholder for every verb.
-func (Token) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "(token)") }
-
-// MarshalText returns a placeholder.
-func (Token) MarshalText() ([]byte, error) { return []byte("(token)"), nil }
-
-// LogValue returns a placeholder.
-func (Token) LogValue() slog.Value { return slog.StringValue("(token)") }
-
 // Options configures a bot.
 type Options struct {
-	Token   Token
+	Token   channel.Secret
 	BaseURL string        // the address of a Bot API server; empty means defaultBaseURL
 	Files   string        // the private folder of fetched files; empty means that files are refused
 	MaxFile int64         // limit of a received file, in bytes; 0 means 20 MiB

@@ -1,13 +1,10 @@
 package telegram_test
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -94,21 +91,6 @@ func TestNewRefuses(t *testing.T) {
 			t.Errorf("a bot of %q", opt.BaseURL)
 		}
 		holdsToken(t, err)
-	}
-}
-
-func TestTokenDoesNotPrint(t *testing.T) {
-	opt := telegram.Options{Token: token}
-	var log bytes.Buffer
-	slog.New(slog.NewJSONHandler(&log, nil)).Info("x", "opt", struct{ Token telegram.Token }{token}, "token", opt.Token)
-	slog.New(slog.NewTextHandler(&log, nil)).Info("x", "opt", struct{ Token telegram.Token }{token}, "token", opt.Token)
-	b, err := json.Marshal(opt.Token)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := fmt.Sprintf("%v %+v %#v %s %q %x %s %s", opt, opt, opt, opt.Token, opt.Token, opt.Token, log.String(), b)
-	if strings.Contains(text, secret) || strings.Contains(text, fmt.Sprintf("%x", secret)) {
-		t.Errorf("the token shows: %s", text)
 	}
 }
 

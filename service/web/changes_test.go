@@ -209,7 +209,7 @@ func (w *world) answered(project int, command, kind string) {
 	}
 }
 
-// TestRulesOverHTTP tries rules and asks for suggestions. The first page has what a person denied.
+// TestRulesOverHTTP tries rules and asks for suggestions. The first page has the denied questions.
 func TestRulesOverHTTP(t *testing.T) {
 	w := newWorld(t, 2)
 	w.answered(0, "go test ./a", "allow_once")
@@ -330,7 +330,8 @@ func TestOpenReport(t *testing.T) {
 	path := "/" + w.do("POST", "/v1/reports", body, bearer(reader)).want(201).object()["path"].(string)
 	got := w.do("GET", path, nil, without).want(200)
 	const alone = "sandbox allow-scripts allow-forms; default-src 'none'; "
-	if policy := got.header.Get("Content-Security-Policy"); !strings.HasPrefix(policy, alone) || !strings.Contains(string(got.body), "<h1>Report of a Perlica log</h1>") {
+	policy, heading := got.header.Get("Content-Security-Policy"), "<h1>Report of a Perlica log</h1>"
+	if !strings.HasPrefix(policy, alone) || !strings.Contains(string(got.body), heading) {
 		t.Errorf("%s: %.200s", policy, got.body)
 	}
 	w.do("GET", path+"x", nil, without).problem(notFound)

@@ -81,7 +81,7 @@ type openReports struct {
 // openReport is a report with its ticket.
 type openReport struct {
 	ticket  string
-	visitor string // who made it
+	visitor string // its maker
 	expires time.Time
 	file    []byte
 }

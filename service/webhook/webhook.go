@@ -20,7 +20,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -54,23 +53,11 @@ const (
 	maxWaiting      = 256 // requests that wait for Poll; further ones must come again
 )
 
-// Secret is the secret that both sides know. It is hidden in every printed form.
-type Secret string
-
-// Format writes a placeholder for every verb.
-func (Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "(secret)") }
-
-// MarshalText returns a placeholder.
-func (Secret) MarshalText() ([]byte, error) { return []byte("(secret)"), nil }
-
-// LogValue returns a placeholder.
-func (Secret) LogValue() slog.Value { return slog.StringValue("(secret)") }
-
 // Options configures a webhook.
 type Options struct {
-	Listen   string // host:port; empty means DefaultListen
-	ReplyURL string // the address for replies
-	Secret   Secret // at least 16 bytes
+	Listen   string         // host:port; empty means DefaultListen
+	ReplyURL string         // the address for replies
+	Secret   channel.Secret // at least 16 bytes
 	// AllowRemote lets other machines send messages, and lets replies go to another machine without
 	// TLS.
 	AllowRemote bool
@@ -225,7 +212,7 @@ func (c *Channel) Close() error {
 }
 
 // Sign returns the value of SignatureHeader for a body and a timestamp, both as they are sent.
-func Sign(secret Secret, timestamp string, body []byte) string {
+func Sign(secret channel.Secret, timestamp string, body []byte) string {
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write([]byte(timestamp + ".")) // never fails
 	mac.Write(body)

@@ -57,7 +57,7 @@ func prepareTelegram(a *app, p *project.Project, paired func(string) bool) (open
 	if err != nil {
 		return nil, err
 	}
-	opt := telegram.Options{Token: telegram.Token(token), BaseURL: s.BaseURL}
+	opt := telegram.Options{Token: channel.Secret(token), BaseURL: s.BaseURL}
 	if paired != nil {
 		opt.Files = filesOf(p, "telegram")
 	}
@@ -82,7 +82,7 @@ func prepareSlack(a *app, p *project.Project, paired func(string) bool) (openCha
 	if err != nil {
 		return nil, err
 	}
-	opt := slack.Options{AppToken: slack.Token(app), BotToken: slack.Token(bot), BaseURL: s.BaseURL}
+	opt := slack.Options{AppToken: channel.Secret(app), BotToken: channel.Secret(bot), BaseURL: s.BaseURL}
 	if paired != nil {
 		opt.Files = filesOf(p, "slack")
 	}
@@ -101,7 +101,7 @@ func prepareDiscord(a *app, p *project.Project, paired func(string) bool) (openC
 	if err != nil {
 		return nil, err
 	}
-	opt := discord.Options{Token: discord.Token(token), BaseURL: s.BaseURL, Paired: paired}
+	opt := discord.Options{Token: channel.Secret(token), BaseURL: s.BaseURL, Paired: paired}
 	if paired != nil {
 		opt.Files = filesOf(p, "discord")
 	}
@@ -124,7 +124,7 @@ func prepareWebhook(a *app, p *project.Project, paired func(string) bool) (openC
 			"set service.webhook.reply_url in %s", agents.CommandLine([]string{p.Dirs.ConfigFile()}))
 	}
 	opt := webhook.Options{
-		Listen: s.Listen, ReplyURL: s.ReplyURL, Secret: webhook.Secret(secret), AllowRemote: s.AllowRemote,
+		Listen: s.Listen, ReplyURL: s.ReplyURL, Secret: channel.Secret(secret), AllowRemote: s.AllowRemote,
 		Dedupes: s.Dedupes, Buttons: s.Buttons, Format: channel.Format(s.Format), Text: s.TextLimit,
 	}
 	if paired != nil {
@@ -168,7 +168,7 @@ func prepareMatrix(a *app, p *project.Project, paired func(string) bool) (openCh
 	if err != nil {
 		return nil, err
 	}
-	opt := matrix.Options{Server: s.Server, Token: matrix.Token(token), Allow: s.Allow, Paired: paired,
+	opt := matrix.Options{Server: s.Server, Token: channel.Secret(token), Allow: s.Allow, Paired: paired,
 		Refusal: language.Language(p.Config.Service.Language).Sentences().Encrypted}
 	if paired != nil {
 		opt.Files = filesOf(p, "matrix")
@@ -194,7 +194,7 @@ func prepareNtfy(a *app, p *project.Project, _ func(string) bool) (openChannel, 
 			return nil, err
 		}
 	}
-	c, err := ntfy.New(ntfy.Options{Server: s.Server, Topic: ntfy.Topic(topic), Token: ntfy.Token(token),
+	c, err := ntfy.New(ntfy.Options{Server: s.Server, Topic: channel.Secret(topic), Token: channel.Secret(token),
 		Key: p.Dirs.ViewKey()})
 	if err != nil {
 		return nil, frame.WithHint(err, "see docs/channel-ntfy.md")

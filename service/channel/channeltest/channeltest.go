@@ -6,6 +6,7 @@ package channeltest
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -145,6 +146,44 @@ const (
 	Drop     Fault = "dropped connection"
 	LateDrop Fault = "connection dropped after the effect"
 )
+
+// Faults are the faults of [Platform.Fail] that no call has met yet. The zero value has none. Its methods may be called
+// from several goroutines.
+type Faults struct {
+	mu      sync.Mutex
+	waiting map[Operation][]Fault
+}
+
+// Fail adds faults for the next calls of an operation.
+func (f *Faults) Fail(on Operation, faults ...Fault) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.waiting == nil {
+		f.waiting = map[Operation][]Fault{}
+	}
+	f.waiting[on] = append(f.waiting[on], faults...)
+}
+
+// Replace is Fail without the earlier faults of the operation.
+func (f *Faults) Replace(on Operation, faults ...Fault) {
+	f.mu.Lock()
+	delete(f.waiting, on)
+	f.mu.Unlock()
+	f.Fail(on, faults...)
+}
+
+// Next removes the next fault of an operation and returns it. It returns "" without a fault, or if the function "fits"
+// is not nil and does not accept the fault.
+func (f *Faults) Next(on Operation, fits func(Fault) bool) Fault {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	list := f.waiting[on]
+	if len(list) == 0 || fits != nil && !fits(list[0]) {
+		return ""
+	}
+	f.waiting[on] = list[1:]
+	return list[0]
+}
 
 // needs lists the capability for each fault.
 var needs = map[Fault]Capability{

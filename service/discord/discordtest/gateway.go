@@ -182,7 +182,7 @@ func (s *Server) identify(c *connection, data json.RawMessage) *session {
 	return in
 }
 
-// resume continues a session, or says that there is none.
+// resume continues a session. It returns nil and tells the client if the session is unknown.
 func (s *Server) resume(c *connection, data json.RawMessage) *session {
 	var d struct {
 		Token   string `json:"token"`

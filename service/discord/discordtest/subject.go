@@ -27,7 +27,7 @@ func Subject() channeltest.Subject {
 	return channeltest.Subject{
 		Name: "discord", Secrets: []string{subjectSecret},
 		Start: func(t testing.TB) channeltest.Platform {
-			p := &platform{Server: New(subjectToken), faults: map[channeltest.Operation][]channeltest.Fault{}}
+			p := &platform{Server: New(subjectToken)}
 			p.Early, p.Fault = true, p.fault
 			h := httptest.NewServer(p.Server)
 			t.Cleanup(func() { // a killed bridge may have left a connection
@@ -39,7 +39,7 @@ func Subject() channeltest.Subject {
 			return p
 		},
 		Dial: func(address, files string) (channel.Channel, error) {
-			return discord.New(discord.Options{Token: discord.Token(subjectToken), BaseURL: address + "/api/v10", Files: files,
+			return discord.New(discord.Options{Token: channel.Secret(subjectToken), BaseURL: address + "/api/v10", Files: files,
 				Pause: time.Millisecond, Timeout: time.Minute,
 				Client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}})
 		},
@@ -49,12 +49,12 @@ func Subject() channeltest.Subject {
 // platform is the server as a platform of the table.
 type platform struct {
 	*Server
+	channeltest.Faults
 	url string
 
 	mine   sync.Mutex // guards the fields below
 	people int
 	files  int
-	faults map[channeltest.Operation][]channeltest.Fault
 }
 
 // operation returns the operation of a route. A connection to the gateway begins with two calls, and the history
@@ -73,15 +73,7 @@ func operation(route string) channeltest.Operation {
 
 // fault returns the next fault of a call.
 func (p *platform) fault(route string, _ int) (f Fault) {
-	p.mine.Lock()
-	defer p.mine.Unlock()
-	on := operation(route)
-	if len(p.faults[on]) == 0 {
-		return f
-	}
-	next := p.faults[on][0]
-	p.faults[on] = p.faults[on][1:]
-	switch next {
+	switch next := p.Next(operation(route), nil); next {
 	case channeltest.RateLimit:
 		f.Status, f.Say, f.RetryAfter = http.StatusTooManyRequests, "You are being rate limited.", channeltest.Pause.Seconds()
 	case channeltest.ServerError, channeltest.LateServerError:
@@ -149,18 +141,14 @@ func (p *platform) Sent() (list []channeltest.Sent) {
 }
 
 // Fail also gives up all sessions before a fault of receiving, because a working connection makes no calls. The new
-// faults of receiving replace the remaining ones. Otherwise they
-// would pile up while the bridge waits longer and longer.
+// faults of receiving replace the earlier ones. Otherwise they would pile up while the bridge waits longer and longer.
 func (p *platform) Fail(on channeltest.Operation, faults ...channeltest.Fault) {
-	p.mine.Lock()
-	if on == channeltest.Receiving {
-		p.faults[on] = nil
+	if on != channeltest.Receiving {
+		p.Faults.Fail(on, faults...)
+		return
 	}
-	p.faults[on] = append(p.faults[on], faults...)
-	p.mine.Unlock()
-	if on == channeltest.Receiving {
-		p.Forget()
-	}
+	p.Replace(on, faults...)
+	p.Forget()
 }
 
 func (p *platform) Echo() {

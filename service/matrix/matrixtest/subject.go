@@ -25,7 +25,7 @@ func Subject() channeltest.Subject {
 	return channeltest.Subject{
 		Name: "matrix", Secrets: []string{subjectToken},
 		Start: func(t testing.TB) channeltest.Platform {
-			p := &platform{Server: New(subjectToken), faults: map[channeltest.Operation][]channeltest.Fault{}}
+			p := &platform{Server: New(subjectToken)}
 			p.Fault = p.fault
 			h := httptest.NewServer(p.Server)
 			t.Cleanup(h.Close)
@@ -46,12 +46,12 @@ func Subject() channeltest.Subject {
 // platform is the server as a platform of the table.
 type platform struct {
 	*Server
+	channeltest.Faults
 	url string
 
 	mine    sync.Mutex // guards the fields below
 	skew    time.Duration
 	revoked bool
-	faults  map[channeltest.Operation][]channeltest.Fault
 	held    []func()
 	holds   bool
 }
@@ -65,12 +65,7 @@ func (p *platform) fault(call string) (f Fault) {
 	}
 	on := map[string]channeltest.Operation{"send": channeltest.Sending, "sync": channeltest.Receiving,
 		"download": channeltest.Fetching}[call]
-	if len(p.faults[on]) == 0 {
-		return f
-	}
-	next := p.faults[on][0]
-	p.faults[on] = p.faults[on][1:]
-	switch next {
+	switch next := p.Next(on, nil); next {
 	case channeltest.RateLimit:
 		f.Status = http.StatusTooManyRequests
 		f.Say = fmt.Sprintf(`{"errcode":"M_LIMIT_EXCEEDED","retry_after_ms":%d}`, channeltest.Pause.Milliseconds())
@@ -181,12 +176,6 @@ func (p *platform) Sent() (list []channeltest.Sent) {
 		list = append(list, m)
 	}
 	return list
-}
-
-func (p *platform) Fail(on channeltest.Operation, faults ...channeltest.Fault) {
-	p.mine.Lock()
-	defer p.mine.Unlock()
-	p.faults[on] = append(p.faults[on], faults...)
 }
 
 // Echo delivers the last message of the account again.

@@ -21,7 +21,7 @@ func Subject() channeltest.Subject {
 	return channeltest.Subject{
 		Name: "slack", Secrets: []string{AppToken, BotToken, "secret-ticket"},
 		Start: func(t testing.TB) channeltest.Platform {
-			p := &platform{Server: New(t), faults: map[channeltest.Operation][]channeltest.Fault{}}
+			p := &platform{Server: New(t)}
 			p.Fault, p.SocketFault = p.fault, p.socketFault
 			return p
 		},
@@ -39,10 +39,10 @@ func Subject() channeltest.Subject {
 // platform is the server as a platform of the table.
 type platform struct {
 	*Server
+	channeltest.Faults
 
 	mine   sync.Mutex // guards the fields below
 	people int
-	faults map[channeltest.Operation][]channeltest.Fault
 	held   []*Envelope
 	holds  bool
 }
@@ -60,18 +60,6 @@ func operation(method string) channeltest.Operation {
 	return ""
 }
 
-// next takes the next fault of an operation if ok accepts it.
-func (p *platform) next(on channeltest.Operation, ok func(channeltest.Fault) bool) channeltest.Fault {
-	p.mine.Lock()
-	defer p.mine.Unlock()
-	list := p.faults[on]
-	if len(list) == 0 || !ok(list[0]) {
-		return ""
-	}
-	p.faults[on] = list[1:]
-	return list[0]
-}
-
 // opens reports whether a fault concerns the method that opens a socket.
 func opens(f channeltest.Fault) bool {
 	return f == channeltest.RateLimit || f == channeltest.ServerError || f == channeltest.LateServerError
@@ -80,7 +68,7 @@ func opens(f channeltest.Fault) bool {
 // fault returns the next fault of a call.
 func (p *platform) fault(method string) (f Fault) {
 	on := operation(method)
-	switch p.next(on, func(f channeltest.Fault) bool { return on != channeltest.Receiving || opens(f) }) {
+	switch p.Next(on, func(f channeltest.Fault) bool { return on != channeltest.Receiving || opens(f) }) {
 	case channeltest.RateLimit:
 		f.Status, f.RetryAfter, f.Say = http.StatusTooManyRequests, channeltest.Pause, `{"ok":false,"error":"ratelimited"}`
 	case channeltest.ServerError:
@@ -99,7 +87,7 @@ func (p *platform) fault(method string) (f Fault) {
 
 // socketFault returns the next fault of an envelope.
 func (p *platform) socketFault() SocketFault {
-	switch p.next(channeltest.Receiving, func(f channeltest.Fault) bool { return !opens(f) }) {
+	switch p.Next(channeltest.Receiving, func(f channeltest.Fault) bool { return !opens(f) }) {
 	case channeltest.Drop:
 		return cutBefore
 	case channeltest.Half:
@@ -172,9 +160,7 @@ func (p *platform) Sent() (list []channeltest.Sent) {
 }
 
 func (p *platform) Fail(on channeltest.Operation, faults ...channeltest.Fault) {
-	p.mine.Lock()
-	p.faults[on] = append(p.faults[on], faults...)
-	p.mine.Unlock()
+	p.Faults.Fail(on, faults...)
 	if on == channeltest.Receiving && slices.ContainsFunc(faults, opens) {
 		p.Cut() // the app must open a new socket
 	}

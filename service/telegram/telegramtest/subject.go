@@ -26,7 +26,7 @@ func Subject() channeltest.Subject {
 	return channeltest.Subject{
 		Name: "telegram", Secrets: []string{strings.TrimPrefix(subjectToken, "4711:")},
 		Start: func(t testing.TB) channeltest.Platform {
-			p := &platform{Server: New(subjectToken), faults: map[channeltest.Operation][]channeltest.Fault{}}
+			p := &platform{Server: New(subjectToken)}
 			p.Fault = p.fault
 			h := httptest.NewServer(p.Server)
 			t.Cleanup(h.Close)
@@ -44,6 +44,7 @@ func Subject() channeltest.Subject {
 // platform is the server as a platform of the table.
 type platform struct {
 	*Server
+	channeltest.Faults
 	url string
 
 	mine    sync.Mutex // guards the fields below
@@ -51,7 +52,6 @@ type platform struct {
 	skew    time.Duration
 	revoked bool
 	forget  bool
-	faults  map[channeltest.Operation][]channeltest.Fault
 	held    []map[string]any // messages for the reverse order
 	holds   bool
 }
@@ -80,13 +80,7 @@ func (p *platform) fault(method string, _ int) (f Fault) {
 		p.forget = false
 		f.Forget = true
 	}
-	on := operation(method)
-	if len(p.faults[on]) == 0 {
-		return f
-	}
-	next := p.faults[on][0]
-	p.faults[on] = p.faults[on][1:]
-	switch next {
+	switch next := p.Next(operation(method), nil); next {
 	case channeltest.RateLimit:
 		f.Status, f.Say, f.RetryAfter = http.StatusTooManyRequests, "Too Many Requests", int(channeltest.Pause/time.Second)
 	case channeltest.ServerError, channeltest.LateServerError:
@@ -176,12 +170,6 @@ func (p *platform) Sent() (list []channeltest.Sent) {
 		list = append(list, s)
 	}
 	return list
-}
-
-func (p *platform) Fail(on channeltest.Operation, faults ...channeltest.Fault) {
-	p.mine.Lock()
-	defer p.mine.Unlock()
-	p.faults[on] = append(p.faults[on], faults...)
 }
 
 func (p *platform) Echo() {
