@@ -50,15 +50,16 @@ func fillRuns(tb testing.TB, l *Log, events int) {
 				Payload: payload})
 		}
 		list = append(list,
-			event.Event{Type: event.ResponseReceived, Class: event.Frame, Actor: "agent", Refs: refs, Payload: payload},
-			event.Event{Type: event.Responded, Class: event.Fact, Actor: "agent", Refs: refs, Payload: payload},
-			event.Event{Type: event.CallEnforced, Class: event.Fact, Actor: "perlica", Refs: refs, Payload: payload})
+			event.Event{Type: event.ResponseReceived, Class: event.Frame, Actor: "agent", Refs: refs, Payload: payload})
 		for _, e := range list {
 			if err := l.Record(e); err != nil {
 				tb.Fatal(err)
 			}
 		}
-		if err := l.Sync(); err != nil { // otherwise one checkpoint would cover several runs
+		if _, err := l.EndRun(tb.Context(),
+			event.Event{Type: event.Responded, Class: event.Fact, Actor: "agent", Refs: refs, Payload: payload},
+			event.Event{Type: event.CallEnforced, Class: event.Fact, Actor: "perlica", Refs: refs, Payload: payload},
+		); err != nil {
 			tb.Fatal(err)
 		}
 	}
