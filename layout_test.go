@@ -328,7 +328,7 @@ func TestFolders(t *testing.T) {
 		}
 		want := path.Base(s.dir)
 		switch s.dir {
-		case "cmd/perlica", "cmd/bench", "cmd/bench/bare", "cmd/measure":
+		case "cmd/perlica", "cmd/bench", "cmd/bench/bare", "cmd/image", "cmd/measure":
 			want = "main"
 		case ".":
 			want = "perlica_test"

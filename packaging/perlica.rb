@@ -1,9 +1,8 @@
-# A Homebrew formula as a template: VERSION, OWNER and the four checksums are those of a release (SHA256SUMS).
-# It was never tried with brew, and there is no tap.
+# The Homebrew formula. It was never tried with brew, and there is no tap.
 class Perlica < Formula
   desc "Talk to a coding agent, one call an input, on the record"
   homepage "https://github.com/OWNER/perlica"
-  version "VERSION"
+  version "NUMBER"
   license "Apache-2.0"
 
   on_macos do
