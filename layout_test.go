@@ -40,7 +40,8 @@ const maxFloors = 13
 // families are the folders with commands. A family must not import another family. Code for two families belongs in
 // a package outside of both.
 var families = []string{
-	"cmd/perlica/acp", "cmd/perlica/chat", "cmd/perlica/config", "cmd/perlica/doctor", "cmd/perlica/flow",
+	"cmd/perlica/acp", "cmd/perlica/chat", "cmd/perlica/config", "cmd/perlica/demo", "cmd/perlica/doctor",
+	"cmd/perlica/flow",
 	"cmd/perlica/hook", "cmd/perlica/log", "cmd/perlica/notify", "cmd/perlica/origin", "cmd/perlica/pending",
 	"cmd/perlica/policy", "cmd/perlica/provider", "cmd/perlica/run",
 	"cmd/perlica/sandbox", "cmd/perlica/schedule",
@@ -54,7 +55,7 @@ var only = map[string][]string{
 	"github.com/wneessen/go-mail/smtp": {"service/notify"},
 	// The table onlyName allows some of these folders only single names of this package.
 	"os/exec": {"provider/process", "provider/proxy", "provider/sandbox", "kernel/program", "kernel/project",
-		"service", "service/imessage", "service/notify", "cmd/perlica/chat", "cmd/perlica/provider", "cmd/bench",
+		"service", "service/imessage", "service/notify", "cmd/perlica/chat", "cmd/perlica/demo", "cmd/perlica/provider", "cmd/bench",
 		"cmd/measure",
 		"service/team/hub/hubtest"},
 	"os/signal": {"cmd/perlica/chat", "cmd/perlica/log", "cmd/perlica/service", "cmd/perlica/frame",
@@ -76,7 +77,7 @@ var only = map[string][]string{
 	"rsc.io/qr":                      {"cmd/perlica/frame"},
 	"github.com/spf13/cobra": {"cmd/perlica/acp", "cmd/perlica", "cmd/perlica/budget", "cmd/perlica/chat",
 		"cmd/perlica/frame",
-		"cmd/perlica/config", "cmd/perlica/dialog", "cmd/perlica/doctor", "cmd/perlica/export", "cmd/perlica/flow",
+		"cmd/perlica/config", "cmd/perlica/demo", "cmd/perlica/dialog", "cmd/perlica/doctor", "cmd/perlica/export", "cmd/perlica/flow",
 		"cmd/perlica/hook", "cmd/perlica/log", "cmd/perlica/notify", "cmd/perlica/origin",
 		"cmd/perlica/pending", "cmd/perlica/policy", "cmd/perlica/provider", "cmd/perlica/run", "cmd/perlica/sandbox",
 		"cmd/perlica/schedule",
@@ -102,6 +103,7 @@ var onlyName = map[string]map[string][]string{
 	// The chat starts the user's own editor.
 	"os/exec": {"cmd/perlica/chat": {"LookPath", "Command"},
 		"service/notify":       {"LookPath", "CommandContext", "ExitError"},
+		"cmd/perlica/demo":     {"CommandContext", "Cmd", "ExitError"},
 		"cmd/perlica/provider": {"CommandContext"}, "kernel/program": {"LookPath"},
 		"kernel/project": {"LookPath"}, "service": {}},
 	"net": {"cmd/perlica/service": {"Dial"}, "service/web/device": {"SplitHostPort"},

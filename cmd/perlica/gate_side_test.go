@@ -46,6 +46,7 @@ func TestEveryCommandHasASide(t *testing.T) {
 func TestSidesOfPersons(t *testing.T) {
 	persons := map[string]frame.Access{
 		"perlica chat": frame.PersonOnly, "perlica acp": frame.PersonOnly, "perlica phone": frame.PersonOnly,
+		"perlica demo": frame.PersonOnly,
 		"perlica send": frame.PersonOnly, "perlica cancel": frame.PersonOnly, "perlica init": frame.PersonOnly,
 		"perlica config trust": frame.PersonOnly, "perlica provider default": frame.PersonOnly,
 		"perlica pending allow": frame.AnswersQuestion, "perlica pending deny": frame.AnswersQuestion,

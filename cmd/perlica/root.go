@@ -12,6 +12,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/budget"
 	"github.com/perlica/perlica/cmd/perlica/chat"
 	"github.com/perlica/perlica/cmd/perlica/config"
+	"github.com/perlica/perlica/cmd/perlica/demo"
 	"github.com/perlica/perlica/cmd/perlica/doctor"
 	"github.com/perlica/perlica/cmd/perlica/export"
 	"github.com/perlica/perlica/cmd/perlica/flow"
@@ -121,7 +122,8 @@ Protocol. One input makes at most one call of the agent. Perlica itself executes
 retries nothing. It records every step on an append-only log.
 
 At a terminal, 'perlica' without a command starts the chat.`,
-		Example: `  perlica run "what does this repository do?"    one input, the answer, exit
+		Example: `  perlica demo                                   a demonstration, without an account
+  perlica run "what does this repository do?"    one input, the answer, exit
   perlica                                        the chat
   perlica "what does this repository do?"        the chat, with this text as its first input
   perlica provider list                          the known agents, and how to install them
@@ -207,7 +209,7 @@ At a terminal, 'perlica' without a command starts the chat.`,
 var commands = map[string]func(*frame.App) *cobra.Command{
 	"acp": acp.Command, "agent": agentCommand, "blame": origin.BlameCommand, "budget": budget.Command,
 	"cancel": watch.CancelCommand, "changes": origin.ChangesCommand, "chat": chat.Command,
-	"completion": completionCommand, "config": config.Command, "doctor": doctorCommand, "flow": flow.Command,
+	"completion": completionCommand, "config": config.Command, "demo": demo.Command, "doctor": doctorCommand, "flow": flow.Command,
 	"hook": hook.Command, "init": config.InitCommand,
 	"log": log.Command, "notify": notify.Command, "pending": pending.Command, "phone": service.PhoneCommand,
 	"policy":   policy.Command,

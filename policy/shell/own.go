@@ -10,7 +10,7 @@ import (
 // records, change a key or a setting, or submit an input at another front end. An entry has the first words of a
 // command. Later words do not matter.
 var ownCommands = []string{
-	"pending allow", "pending deny", "pending choose", "phone", "web", "chat", "acp", "send", "cancel",
+	"pending allow", "pending deny", "pending choose", "phone", "web", "chat", "acp", "send", "cancel", "demo",
 	"config trust", "config edit", "config set", "policy approvals revoke", "policy approvals add", "init",
 	"log resolve", "log prune", "log open", "log import", "log key rotate", "log key import", "log checkpoint",
 	"log trust",

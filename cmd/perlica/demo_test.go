@@ -1,0 +1,91 @@
+//go:build linux
+
+package main
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// demoAt starts the demonstration at a terminal. The folder temp gets its files. The function next begins the next
+// step.
+func demoAt(t *testing.T) (w *world, s *terminal, temp string, next func()) {
+	t.Helper()
+	w, temp = newWorld(t), t.TempDir()
+	w.env = append(w.env, "TMPDIR="+temp, "NO_COLOR=1")
+	s = w.terminalOf(80, 50, nil, "demo")
+	return w, s, temp, func() {
+		t.Helper()
+		s.expect("Enter goes on")
+		s.press("\r")
+	}
+}
+
+// nothingLeft checks that the demonstration left no process and no file.
+func (w *world) nothingLeft(temp string) {
+	w.t.Helper()
+	w.gone()
+	for _, dir := range []string{temp, w.project, w.home + "/.perlica/state"} {
+		files, err := os.ReadDir(dir)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		for _, f := range files {
+			if f.Name() != "sandbox-offered" { // newWorld makes this file.
+				w.t.Errorf("%s has %s", dir, f.Name())
+			}
+		}
+	}
+}
+
+// TestDemo checks that a person plays the demonstration with the key y and Enter, that it leaves nothing, and that
+// README.md shows its output.
+func TestDemo(t *testing.T) {
+	w, s, temp, next := demoAt(t)
+	next()
+	s.expect("no call was made")
+	next()
+	s.ask("asks: New price")
+	s.press("y")
+	s.expect("permission: allow-once")
+	next()
+	s.expect("the outcome is unknown")
+	next()
+	s.expect("DAMAGED forged.db")
+	next()
+	s.expect("PROVEN decision.proof")
+	s.exits(0)
+	w.nothingLeft(temp)
+
+	shown := regexp.MustCompile("(?s)```text\n\\$ perlica demo\n(.*?)```").FindStringSubmatch(documents(t)["README.md"])
+	if shown == nil {
+		t.Fatal("README.md has no demonstration")
+	}
+	var rows []string
+	for row := range strings.Lines(s.drawn().All()) {
+		rows = append(rows, strings.TrimRight(row, " \n"))
+	}
+	if got := veil(strings.Join(rows, "\n")); !asShown(shown[1]).MatchString(got) {
+		t.Errorf("README.md does not show this:\n%s", got)
+	}
+}
+
+// TestDemoStopped checks that Ctrl-C and a signal end the demonstration and leave nothing.
+func TestDemoStopped(t *testing.T) {
+	for name, stop := range map[string]func(s *terminal) (code int){
+		"Ctrl-C": func(s *terminal) int { s.press("\x03"); return 130 },
+		"signal": func(s *terminal) int { s.signal(syscall.SIGTERM); return 1 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, s, temp, next := demoAt(t)
+			next()
+			next()
+			s.ask("asks: New price")
+			s.exits(stop(s))
+			w.nothingLeft(temp)
+		})
+	}
+}
