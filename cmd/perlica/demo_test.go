@@ -46,7 +46,7 @@ func (w *world) nothingLeft(temp string) {
 func TestDemo(t *testing.T) {
 	w, s, temp, next := demoAt(t)
 	next()
-	s.expect("no call was made")
+	s.expect("this input was called before")
 	next()
 	s.ask("asks: New price")
 	s.press("y")

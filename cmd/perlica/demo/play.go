@@ -131,8 +131,8 @@ func (s *stage) playForgery(ctx context.Context) error {
 	if err := os.WriteFile(filepath.Join(s.project, forged), b, 0o600); err != nil {
 		return err
 	}
-	return s.act(ctx, "A forger has copied the log to "+forged+" and wrote "+forgedPrice+" in place of "+newPrice+" there.",
-		1, "log", "verify", forged)
+	sentence := "A forger has copied the log to " + forged + " and wrote " + forgedPrice + " in place of " + newPrice + "."
+	return s.act(ctx, sentence, 1, "log", "verify", forged)
 }
 
 func (s *stage) playProof(ctx context.Context) error {
