@@ -52,7 +52,8 @@ var families = []string{
 // only lists packages of other modules and of the standard library, each with the folders that may import it. These
 // packages start processes, receive signals, open sockets, speak SQL, or read a command line.
 var only = map[string][]string{
-	"github.com/wneessen/go-mail/smtp": {"service/notify"},
+	"github.com/wneessen/go-mail/smtp":          {"service/email"},
+	"github.com/emersion/go-imap/v2/imapclient": {"service/email"},
 	// The table onlyName allows some of these folders only single names of this package.
 	"os/exec": {"provider/process", "provider/proxy", "provider/sandbox", "kernel/program", "kernel/project",
 		"service", "service/imessage", "service/notify", "cmd/perlica/chat", "cmd/perlica/demo", "cmd/perlica/provider", "cmd/bench",
@@ -62,7 +63,7 @@ var only = map[string][]string{
 		"cmd/perlica/team", "cmd/perlica/watch", "cmd/perlica/web", "cmd/perlica/builtin"},
 	"net": {"provider/proxy", "provider/sandbox", "service/web/push", "service/web/push/pushtest",
 		"service/notify", "service/web", "cmd/perlica/web", "service/web/device", "interaction", "service/local",
-		"service/webhook",
+		"service/webhook", "service/email", "service/email/emailtest",
 		"cmd/perlica/service", "provider/model", "service/team/hub", "service/team/hub/hubtest"},
 	"net/http": {"cmd/bench", "service/web/push", "service/web/push/pushtest", "service/web",
 		"service/notify", "cmd/perlica/web", "service/web/device", "service/web/device/devicetest", "eventlog/witness",

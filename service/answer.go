@@ -44,6 +44,9 @@ func (r *answerReader) readAnswer(ctx context.Context, f *fact.BridgeReceived) e
 		r.pressed(f)
 		return nil
 	}
+	if r.ch.Limits().Forgeable {
+		return nil
+	}
 	text := strings.TrimSpace(r.m.Text)
 	if r.m.ReplyTo != "" {
 		r.awaitCards(ctx)
@@ -117,6 +120,9 @@ func (r *answerReader) pressed(f *fact.BridgeReceived) {
 	option := a.Options[i-1]
 	switch {
 	case on != a || at == nil:
+		return
+	case r.ch.Limits().Forgeable && !onForgeable(a.Question, option):
+		f.Word = r.say.NotByMail
 		return
 	case option.Allows() && (!at.whole() || !isButton && !r.seen(at)):
 		f.Word = r.say.NotWhole

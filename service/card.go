@@ -182,7 +182,7 @@ func (b *Bridge) makeCard(a *openQuestion, c Contact, chat string, input event.I
 	for i, f := range parts {
 		f.ID, f.Peer, f.Chat, f.Kind, f.Question = newID(), c.key(), chat, outCard, a.ID
 		if i == len(parts)-1 && limits.Buttons {
-			f.Buttons = buttons(say, a.Question, limits.MostButtons)
+			f.Buttons = buttons(say, a.Question, limits)
 		}
 		events = append(events, queueEvent(input, f))
 		card.parts = append(card.parts, f.ID)
@@ -363,7 +363,7 @@ const mostOfACard = 8
 func (b *Bridge) parts(c Contact, q interaction.Question, head string,
 	limits channel.Limits) (list []fact.BridgeQueued) {
 	say := b.sentencesFor(c.key())
-	text := head + cardText(say, q, limits.Buttons)
+	text := head + cardText(say, q, limits)
 	texts := b.cutText(c.Channel, text)
 	for _, text := range texts {
 		list = append(list, fact.BridgeQueued{Text: text})
@@ -381,11 +381,19 @@ func (b *Bridge) parts(c Contact, q interaction.Question, head string,
 }
 
 // cardText returns a question with all details for a judgement.
-func cardText(say *language.Sentences, q interaction.Question, pressed bool) string {
+func cardText(say *language.Sentences, q interaction.Question, limits channel.Limits) string {
 	var t strings.Builder
 	command.Describe(&t, say, q)
+	if limits.Forgeable {
+		t.WriteString(say.ByLink)
+		if slices.ContainsFunc(q.Options, func(o interaction.Option) bool { return !onForgeable(q, o) }) {
+			fmt.Fprintf(&t, say.RestElsewhere, shortID(q.ID))
+		}
+		t.WriteString("\n")
+		return t.String()
+	}
 	way := say.ByNumber
-	if pressed {
+	if limits.Buttons {
 		way = say.ByButton
 	}
 	fmt.Fprintf(&t, way, shortID(q.ID))
@@ -404,9 +412,26 @@ const buttonPrefix = "q:"
 // buttonWidth is the number of columns of an option on a button. The card shows the whole option.
 const buttonWidth = 40
 
-// buttons returns the buttons of a question, at most the number "most" if it is not 0.
-func buttons(say *language.Sentences, q interaction.Question, most int) (list []fact.Button) {
-	for _, i := range pressable(q, most) {
+// onForgeable reports whether a person may choose an option on a channel where the name of a sender can be forged. This
+// is so for each no, for a single yes to an ordinary request, and for an answer without a typed text.
+func onForgeable(q interaction.Question, o interaction.Option) bool {
+	switch tier := q.Subject.Tier; {
+	case o.Text || q.Word != "" && o.Allows():
+		return false
+	case o.Kind == "answer":
+		return tier == "" || tier == "ordinary"
+	case o.Kind == "allow_once":
+		return tier == "ordinary"
+	}
+	return !o.Allows()
+}
+
+// buttons returns the buttons of a question, at most as many as the platform has.
+func buttons(say *language.Sentences, q interaction.Question, limits channel.Limits) (list []fact.Button) {
+	for _, i := range pressable(q, limits.MostButtons) {
+		if limits.Forgeable && !onForgeable(q, q.Options[i]) {
+			continue
+		}
 		data := fmt.Sprintf("%s%s:%d", buttonPrefix, q.ID, i+1)
 		if len(data) <= 64 { // otherwise the option is chosen by its number
 			list = append(list, fact.Button{Label: say.Option(q.Options[i], buttonWidth), Data: data})

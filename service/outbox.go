@@ -375,7 +375,8 @@ func (b *Bridge) writeFile(ctx context.Context, q *queued) (*channel.File, error
 func (b *Bridge) content(ctx context.Context, q *queued) (data []byte, mime string, err error) {
 	if q.Kind == outCard {
 		a, err := b.findQuestion(ctx, q.Question)
-		whole := channel.Cut(cardText(b.sentencesFor(q.Peer), a.Question, false), channel.Limits{Format: channel.Plain})
+		text := cardText(b.sentencesFor(q.Peer), a.Question, channel.Limits{})
+		whole := channel.Cut(text, channel.Limits{Format: channel.Plain})
 		return []byte(whole[0] + "\n"), "text/plain; charset=utf-8", err
 	}
 	res, _, err := b.opt.Runner.Recorded(ctx, q.input)

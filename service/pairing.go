@@ -118,11 +118,15 @@ func (b *Bridge) stranger(ctx context.Context, channel string, m channel.Inbound
 		return []event.Event{queueEvent("", fact.BridgeQueued{Peer: who, Chat: m.Chat, Kind: outRefusal,
 			Text: b.renderShort(channel, b.sentencesFor(who).WrongCode)})}, nil
 	}
-	if m.Shared && p.rights.Has(access.Admin) {
-		b.warn("a contact with the right admin is not paired in a chat that others read", "contact",
+	if (m.Shared || m.Unproven) && p.rights.Has(access.Admin) {
+		b.warn("a contact with the right admin is paired only in a private chat with a proven sender", "contact",
 			who.Channel+":"+who.Contact)
+		word := b.sentencesFor(who).AdminAlone
+		if m.Unproven {
+			word = b.sentencesFor(who).AdminProven
+		}
 		return []event.Event{queueEvent("", fact.BridgeQueued{Peer: who, Chat: m.Chat, Kind: outRefusal,
-			Text: b.renderShort(channel, b.sentencesFor(who).AdminAlone)})}, nil
+			Text: b.renderShort(channel, word)})}, nil
 	}
 	paired := fact.ContactPaired{Peer: who, Chat: m.Chat, Name: access.Name(m.Name), Rights: p.rights, Pairing: p.id,
 		Message: m.ID}

@@ -162,20 +162,14 @@ func (b *Bridge) judgeMessage(ctx context.Context, ch channel.Channel, m channel
 	if received || sent || err != nil {
 		return nil, err
 	}
-	if !paired {
+	if !paired || m.Unproven {
 		return b.stranger(ctx, name, m)
 	}
 	// A contact waits for a reply and the platform works, so the outboxes stop waiting.
 	b.answered(name)
 	f := fact.BridgeReceived{Peer: c.key(), Chat: m.Chat, Name: m.Name, Message: m.ID, Text: m.Text, Sent: m.Sent,
 		Digest: b.digest(m)}
-	for _, file := range m.Files {
-		if file.Path != "" {
-			f.Files = append(f.Files, file.Path)
-			continue
-		}
-		f.Remote = append(f.Remote, fact.RemoteFile{ID: file.Remote, Name: file.Name, MIME: file.MIME, Size: file.Size})
-	}
+	addFiles(&f, m.Files)
 	say := b.sentencesFor(c.key())
 	if age := b.opt.Now().Sub(m.Sent); !m.Sent.IsZero() && age > b.settings().MaxAge {
 		f.Kind = kindRefused
@@ -209,6 +203,17 @@ func (b *Bridge) judgeMessage(ctx context.Context, ch channel.Channel, m channel
 			fact.BridgeFinished{How: endDone}))
 	}
 	return events, nil
+}
+
+// addFiles adds the files of a message. A file without a path is still on the platform.
+func addFiles(f *fact.BridgeReceived, files []channel.File) {
+	for _, file := range files {
+		if file.Path != "" {
+			f.Files = append(f.Files, file.Path)
+			continue
+		}
+		f.Remote = append(f.Remote, fact.RemoteFile{ID: file.Remote, Name: file.Name, MIME: file.MIME, Size: file.Size})
+	}
 }
 
 // isStart reports whether a text comes from Telegram's button for the first message to a bot. It

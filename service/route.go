@@ -122,8 +122,8 @@ func (p *Projects) routeMessage(ctx context.Context, ch channel.Channel, m chann
 		}
 	}
 	now := p.current(who, paired)
-	if now == nil {
-		return p.list[0], nil // the sender is a stranger
+	if now == nil || m.Unproven {
+		return p.list[0], nil // the sender counts as a stranger
 	}
 	if l, err := parse(m.Text); err == nil && l.Name == projectCommand && !m.Quoted && m.Button == "" {
 		offered, _, err := p.offered(ctx, who)

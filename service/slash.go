@@ -70,6 +70,8 @@ func (b *Bridge) classifyMessage(ctx context.Context, ch channel.Channel, c Cont
 		return b.saidWaiting(ctx, c.key(), m, kindBack, l.Args, f)
 	case l.Name == "send":
 		return b.saidWaiting(ctx, c.key(), m, kindSend, l.Args, f)
+	case r.ch.Limits().Forgeable && (l.Name == "allow" || l.Name == "deny" || l.Name == "choose"):
+		f.Kind, f.Word = kindRefused, r.say.OnlyByLink
 	case l.Name == "allow", l.Name == "deny", l.Name == "choose":
 		did, err := r.toTeam(ctx, l, f)
 		if !did && err == nil {

@@ -126,6 +126,7 @@ type Service struct {
 	Discord  Discord
 	Webhook  Webhook
 	IMessage IMessage
+	Email    Email
 	Matrix   Matrix
 	Ntfy     Ntfy
 	// Language is the language for contacts that have chosen none.
@@ -196,6 +197,17 @@ type Matrix struct {
 type Ntfy struct {
 	Server       string
 	Topic, Token Secret
+}
+
+// Email is the configuration of the channel "email". "" means the channel's default. The servers are host names, each
+// with a port if it is not the usual one.
+type Email struct {
+	Address  string
+	IMAP     string
+	SMTP     string
+	User     string
+	Password Secret
+	Key      Secret
 }
 
 // Provider is the configuration of one agent.

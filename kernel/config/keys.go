@@ -262,8 +262,8 @@ var table = []row{
 			"see docs/changes.md. Absent: in trusted projects.",
 		store: func(t target, v any) { on := v.(bool); t.config.RecordGit = &on }},
 	{name: "service.channels.<id>", kind: boolean, example: "true", exampleID: "telegram", loosens: whenSwitchedOn,
-		help: "The bridge serves this channel: `local`, `telegram`, `slack`, `discord`, `webhook`, `imessage`, `matrix` " +
-			"or `ntfy`. Absent: `local` is served, the others are not.",
+		help: "The bridge serves this channel: `local`, `telegram`, `slack`, `discord`, `webhook`, `imessage`, `email`, " +
+			"`matrix` or `ntfy`. Absent: `local` is served, the others are not.",
 		store: func(t target, v any) { t.config.Service.Channels[t.id] = v.(bool) }},
 	{name: "service.telegram.token_file", kind: text, example: `"~/secrets/telegram.token"`, check: checkSecretFile,
 		loosens: always,
@@ -348,6 +348,36 @@ var table = []row{
 	{name: "service.imessage.sms", kind: boolean, example: "true", loosens: always,
 		help:  "The bridge also takes SMS and RCS, whose senders can be forged.",
 		store: func(t target, v any) { t.config.Service.IMessage.SMS = v.(bool) }},
+	{name: "service.email.address", kind: text, example: `"perlica@example.org"`, check: checkNotEmpty, loosens: always,
+		help: "The address of the bridge's own mailbox. Mails to this address with `+` and a word before the `@` must " +
+			"arrive there, too.",
+		store: func(t target, v any) { t.config.Service.Email.Address = v.(string) }},
+	{name: "service.email.imap", kind: text, example: `"imap.example.org"`, check: checkMailServer, loosens: always,
+		help: "The IMAP server, with a port if it is not 993. The connection is encrypted. On port 143 the encryption " +
+			"begins after STARTTLS. A server on this machine with another port is not encrypted.",
+		store: func(t target, v any) { t.config.Service.Email.IMAP = v.(string) }},
+	{name: "service.email.smtp", kind: text, example: `"smtp.example.org"`, check: checkMailServer, loosens: always,
+		help: "The SMTP server, with a port if it is not 465. The connection is encrypted. On other ports the " +
+			"encryption begins after STARTTLS. A server on this machine with a port other than 465 and 587 is not encrypted.",
+		store: func(t target, v any) { t.config.Service.Email.SMTP = v.(string) }},
+	{name: "service.email.user", kind: text, example: `"perlica"`, check: checkNotEmpty, loosens: always,
+		help:  "The name for the login at both servers. Absent: the address.",
+		store: func(t target, v any) { t.config.Service.Email.User = v.(string) }},
+	{name: "service.email.password_file", kind: text, example: `"~/secrets/email.password"`, check: checkSecretFile,
+		loosens: always,
+		help: "The file with the password of both servers. No one else may read it (0600). Absent: `email.password` in the " +
+			"user's configuration directory.",
+		store: func(t target, v any) { t.config.Service.Email.Password.File = v.(string) }},
+	{name: "service.email.password_env", kind: text, example: `"EMAIL_PASSWORD"`, check: checkEnvName, loosens: always,
+		help:  "The environment variable with the password, instead of a file.",
+		store: func(t target, v any) { t.config.Service.Email.Password.Env = v.(string) }},
+	{name: "service.email.key_file", kind: text, example: `"~/secrets/email.key"`, check: checkSecretFile, loosens: always,
+		help: "The file with the key from which the secret addresses are made. No one else may read it (0600). Absent: " +
+			"`email.key` in the user's configuration directory.",
+		store: func(t target, v any) { t.config.Service.Email.Key.File = v.(string) }},
+	{name: "service.email.key_env", kind: text, example: `"EMAIL_KEY"`, check: checkEnvName, loosens: always,
+		help:  "The environment variable with the key, instead of a file.",
+		store: func(t target, v any) { t.config.Service.Email.Key.Env = v.(string) }},
 	{name: "service.matrix.server", kind: text, example: `"https://matrix.example.org"`, check: checkURL, secret: true,
 		loosens: always,
 		help:    "The address of the homeserver of the bot's account.",

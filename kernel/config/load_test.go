@@ -271,6 +271,15 @@ behind_proxy = "10.0.0.7"
 url = "postgres://u:hunter2@db.example.org/t"
 default = true
 projects.website = "/srv/website"
+[service.email]
+address = "bot@mail.example"
+imap = "mail.example:1993"
+smtp = "mail.example"
+user = "bot"
+password_file = "~/password"
+password_env = "PASSWORD"
+key_file = "~/key"
+key_env = "KEY"
 [smtp]
 host = "mail.example.org"
 port = 25
@@ -299,6 +308,8 @@ secret_env = "SMTP"
 				AllowRemote: true, Format: "plain", TextLimit: 2000, Buttons: true, Dedupes: true,
 			},
 			IMessage: IMessage{"my-imsg", true},
+			Email: Email{"bot@mail.example", "mail.example:1993", "mail.example", "bot",
+				Secret{"PASSWORD", "~/password"}, Secret{"KEY", "~/key"}},
 			Matrix:   Matrix{"https://matrix.example.org", Secret{"MATRIX", "~/matrix"}, []string{"@ann:example.org"}},
 			Ntfy:     Ntfy{"https://ntfy.example.org", Secret{"TOPIC", "~/topic"}, Secret{"NTFY", "~/ntfy"}},
 			Language: "zh", Ack: "", Agents: 2, Idle: time.Second, MaxAge: 2 * time.Second, Grace: 3 * time.Second,

@@ -97,6 +97,15 @@ dedupes = true
 [service.imessage]
 command = "evil"
 sms = true
+[service.email]
+address = "evil@evil.example"
+imap = "evil.example"
+smtp = "evil.example"
+user = "evil"
+password_file = "/etc/passwd"
+password_env = "HOME"
+key_file = "/etc/passwd"
+key_env = "HOME"
 [service.matrix]
 server = "https://evil.example"
 token_file = "/etc/passwd"
@@ -112,11 +121,12 @@ token_env = "HOME"
 	c := p.mustLoad()
 	if c.Service.Telegram != (Telegram{}) || c.Service.Discord != (Discord{}) ||
 		c.Service.Webhook != (Webhook{}) || c.Service.IMessage != (IMessage{}) || c.Service.Ntfy != (Ntfy{}) ||
+		c.Service.Email != (Email{}) ||
 		c.Service.Matrix.Server+c.Service.Matrix.Token.File != "" ||
 		len(c.Service.Matrix.Allow)+len(c.Service.Channels) > 0 {
 		t.Errorf("not trusted: %+v", c.Service)
 	}
-	if len(c.Withheld) != 27 {
+	if len(c.Withheld) != 35 {
 		t.Errorf("withheld: %q", c.Withheld)
 	}
 }

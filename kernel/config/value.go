@@ -418,6 +418,27 @@ func IsLoopback(host string) bool {
 	return host == "localhost" || err == nil && a.Unmap().IsLoopback()
 }
 
+// SplitServer returns the host and the port of a server's address. The port is 0 if the address has none.
+func SplitServer(address string) (host string, port int, ok bool) {
+	u, err := url.Parse("//" + address)
+	if err != nil || u.Host != address || u.Hostname() == "" {
+		return "", 0, false
+	}
+	if number := u.Port(); number != "" {
+		port, err = strconv.Atoi(number)
+		ok = err == nil && port >= 1 && port <= 65535
+		return u.Hostname(), port, ok
+	}
+	return u.Hostname(), 0, !strings.HasSuffix(address, ":")
+}
+
+func checkMailServer(s string) string {
+	if _, _, ok := SplitServer(s); !ok {
+		return "must be the name of a server, with or without a port"
+	}
+	return ""
+}
+
 // checkSecretFile refuses relative paths, because their meaning depends on the working directory.
 func checkSecretFile(s string) string {
 	if !filepath.IsAbs(s) && !strings.HasPrefix(s, "~/") {

@@ -17,6 +17,8 @@ var english = sync.OnceValue(func() *Sentences {
 		WrongCode:  "That is not the code. It has six digits, and counts for five minutes.",
 		AdminAlone: "This code gives the right to everything, and others read this chat: send it to me in a private one.",
 		Encrypted:  "I cannot read encrypted rooms: make a room without encryption and invite me there.",
+		AdminProven: "This code gives the right to everything, and nothing proves the sender of this message. Make a code " +
+			"with fewer rights.",
 
 		Ack:         "Received 🫡",
 		ReactionAck: "🫡",
@@ -28,6 +30,9 @@ var english = sync.OnceValue(func() *Sentences {
 			"a roll of dice":              "a roll of dice",
 			"an edited message":           "an edited message",
 			"a message without a mention": "a message that does not mention the bot",
+			"an empty mail":               "an empty mail", "an encrypted mail": "an encrypted mail",
+			"a mail in an unknown charset": "a mail in an unknown charset",
+			"a mail that is too large":     "a mail that is too large",
 		},
 		MayNotAsk: "You may not send inputs to the agent here.",
 		NotSent:   "⚠️ This message was not sent to the agent: %s\n\nSend it again if you want to.",
@@ -82,15 +87,18 @@ var english = sync.OnceValue(func() *Sentences {
 
 		MayNotSay: "The agent asks something that you may not answer: it waits for an answer from another person, or " +
 			"with `perlica pending`.",
-		InRunOf:      "In a run of %s:\n\n",
-		Asks:         "**%s** — %s, question `%s`\n",
-		UseTool:      "use a tool",
-		Address:      "The whole address: `%s`",
-		TakesWord:    "To say yes, also write the word `%s`.",
-		TakesText:    "Write your own text after the number %d.",
-		CardFile:     "The whole question as a file: it would be %d messages. Only its beginning and its end are here.",
-		ByNumber:     "Answer with an option's number, or with `#%s` and the number.",
-		ByButton:     "Press a button, answer with an option's number, or with `#%s` and the number.",
+		InRunOf:   "In a run of %s:\n\n",
+		Asks:      "**%s** — %s, question `%s`\n",
+		UseTool:   "use a tool",
+		Address:   "The whole address: `%s`",
+		TakesWord: "To say yes, also write the word `%s`.",
+		TakesText: "Write your own text after the number %d.",
+		CardFile:  "The whole question as a file: it would be %d messages. Only its beginning and its end are here.",
+		ByNumber:  "Answer with an option's number, or with `#%s` and the number.",
+		ByButton:  "Press a button, answer with an option's number, or with `#%s` and the number.",
+		ByLink:    "To answer, open the link of an option below and send the mail that opens. Another mail is not an answer.",
+		RestElsewhere: " An option without a link cannot be chosen by mail, because the sender of a mail can be forged. " +
+			"Choose it where Perlica runs: `perlica pending`, question `%s`.",
 		YesTakesAll:  " To say yes, write all three: `#%s`, the number and the word.",
 		AlwaysBehind: " To choose “always allow”, write `always` after the number.",
 		Card: card.Words{
@@ -114,8 +122,11 @@ var english = sync.OnceValue(func() *Sentences {
 		Offers: map[string]string{
 			"session": "exactly this, for this session", "context": "exactly this, in this project",
 		},
-		NotOpen: "That question is not open to you any more; nothing was done.",
-		NotHere: "That button does not belong to an open question in this chat; nothing was done.",
+		NotOpen:    "That question is not open to you any more; nothing was done.",
+		NotHere:    "That button does not belong to an open question in this chat; nothing was done.",
+		OnlyByLink: "Nothing was answered: a question is answered here only by the link of an option in its card.",
+		NotByMail: "Nothing was answered: this option cannot be chosen by mail. Choose it where Perlica runs: " +
+			"`perlica pending`.",
 		NotWhole: "That question did not arrive here as a whole; nothing was done. `/pending` shows it, and so " +
 			"does `perlica pending` where Perlica runs.",
 		ByID:        "`#%s`, the option's number",

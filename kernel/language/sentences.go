@@ -29,6 +29,8 @@ type Sentences struct {
 	AdminAlone string
 	// Encrypted declines an invitation to an encrypted room.
 	Encrypted string
+	// AdminProven refuses the right to everything to a sender that nothing proves.
+	AdminProven string
 
 	// Sentences about the result of a message.
 	Ack, ReactionAck string // ReactionAck is an emoji
@@ -79,25 +81,32 @@ type Sentences struct {
 	GoesOn             string
 
 	// Sentences about questions.
-	MayNotSay    string
-	InRunOf      string // inserted: the sender of the input
-	Asks         string // inserted: title, agent, id
-	UseTool      string
-	Address      string // inserted: the address
-	TakesWord    string // inserted: the word
-	TakesText    string // inserted: the number of the option
-	CardFile     string // inserted: the number of messages that the whole question needs
-	ByNumber     string // inserted: the id
-	ByButton     string // inserted: the id
-	YesTakesAll  string // inserted: the id
-	AlwaysBehind string
-	Card         card.Words // the words on a question's card
+	MayNotSay string
+	InRunOf   string // inserted: the sender of the input
+	Asks      string // inserted: title, agent, id
+	UseTool   string
+	Address   string // inserted: the address
+	TakesWord string // inserted: the word
+	TakesText string // inserted: the number of the option
+	CardFile  string // inserted: the number of messages that the whole question needs
+	ByNumber  string // inserted: the id
+	ByButton  string // inserted: the id
+	// ByLink replaces ByButton on a channel where the name of a sender can be forged. RestElsewhere follows it if the
+	// question has options that nobody can choose there.
+	ByLink        string
+	RestElsewhere string // inserted: the id
+	YesTakesAll   string // inserted: the id
+	AlwaysBehind  string
+	Card          card.Words // the words on a question's card
 	// Kinds has the names of the kinds of options, by the words of interaction/card.
 	Kinds map[string]string
 	// Offers has the labels of the approvals that Perlica offers to remember, by a part of the option's id.
-	Offers      map[string]string
-	NotOpen     string
-	NotHere     string
+	Offers  map[string]string
+	NotOpen string
+	NotHere string
+	// OnlyByLink and NotByMail refuse answers on a channel where the name of a sender can be forged.
+	OnlyByLink  string
+	NotByMail   string
 	NotWhole    string
 	ByID        string // inserted: the id
 	ByIDAndWord string // inserted: the id, the word

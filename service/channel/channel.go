@@ -116,6 +116,9 @@ type Limits struct {
 	// Dedupes says that the channel remembers the keys of sent messages. Sending again then makes
 	// no second message.
 	Dedupes bool
+	// Forgeable says that the name of a sender can be forged. A question is then answered by its buttons alone, and an
+	// always-asked question is not approved on this channel.
+	Forgeable bool
 }
 
 // Format is a platform's notation of emphasis and code.
@@ -144,6 +147,8 @@ type Inbound struct {
 	// Quoted says that another person has written the words. They answer no question, are no command and pair no
 	// contact.
 	Quoted bool
+	// Unproven says that nothing proves the sender. The message may pair its sender, and does nothing else.
+	Unproven bool
 	// ReplyTo is the id of the answered message, if there is one. If that message cannot be named,
 	// such as a story or a message of another chat, ReplyTo is a text that is not an id.
 	ReplyTo string

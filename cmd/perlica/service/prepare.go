@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"github.com/perlica/perlica/service"
 	"github.com/perlica/perlica/service/channel"
 	"github.com/perlica/perlica/service/discord"
+	"github.com/perlica/perlica/service/email"
 	"github.com/perlica/perlica/service/imessage"
 	"github.com/perlica/perlica/service/local"
 	"github.com/perlica/perlica/service/matrix"
@@ -39,6 +41,7 @@ var channels = map[string]prepareChannel{
 	"slack":    prepareSlack,
 	"webhook":  prepareWebhook,
 	"imessage": prepareIMessage,
+	"email":    prepareEmail,
 	"matrix":   prepareMatrix,
 	"ntfy":     prepareNtfy,
 }
@@ -200,6 +203,50 @@ func prepareNtfy(a *app, p *project.Project, _ func(string) bool) (openChannel, 
 		return nil, frame.WithHint(err, "see docs/channel-ntfy.md")
 	}
 	return func() (channel.Channel, error) { return c, nil }, nil
+}
+
+func prepareEmail(a *app, p *project.Project, paired func(string) bool) (openChannel, error) {
+	s := p.Config.Service.Email
+	if s.Address == "" || s.IMAP == "" || s.SMTP == "" {
+		return nil, frame.WithHint(errors.New("the channel has no mailbox"), "set service.email.address, "+
+			"service.email.imap and service.email.smtp in %s", agents.CommandLine([]string{p.Dirs.ConfigFile()}))
+	}
+	password, err := a.readSecret(p, "the password of the mailbox", s.Password, "email.password",
+		"Run (umask 077; mkdir -p %s && cat > %s), paste the password, press Enter and Ctrl-D")
+	if err != nil {
+		return nil, err
+	}
+	key, err := a.readSecret(p, "the key of the secret addresses", s.Key, "email.key",
+		"make one: (umask 077; mkdir -p %s && openssl rand -hex 32 > %s)")
+	if err != nil {
+		return nil, err
+	}
+	opt := email.Options{Address: s.Address, Key: channel.Secret(key),
+		IMAP: mailServer(s, s.IMAP, password, 993, 143), SMTP: mailServer(s, s.SMTP, password, 465, 587)}
+	if paired != nil {
+		opt.Files, opt.Accept = filesOf(p, "email"), paired
+	}
+	c, err := email.New(opt)
+	if err != nil {
+		return nil, frame.WithHint(err, "see docs/channel-email.md")
+	}
+	return func() (channel.Channel, error) { return c, nil }, nil
+}
+
+// mailServer returns a server of the channel "email". The port chooses the encryption. Only a server on this machine
+// with another port has none.
+func mailServer(s config.Email, at, password string, implicit, startTLS int) email.Server {
+	host, port, _ := config.SplitServer(at) // the configuration was checked
+	m := email.Server{Host: host, Port: port, Encryption: email.Implicit, User: cmp.Or(s.User, s.Address),
+		Password: channel.Secret(password)}
+	switch {
+	case port == 0 || port == implicit:
+	case config.IsLoopback(host) && port != startTLS:
+		m.Encryption = email.None
+	case port == startTLS || implicit == 465: // a server for sending begins without encryption on all other ports
+		m.Encryption = email.StartTLS
+	}
+	return m
 }
 
 // readSecret reads a channel's secret. The parameter "what" is a description of the secret for messages. The parameter

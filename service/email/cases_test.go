@@ -1,0 +1,11 @@
+package email_test
+
+import (
+	"testing"
+
+	"github.com/perlica/perlica/service/channel/channeltest"
+	"github.com/perlica/perlica/service/email/emailtest"
+)
+
+// TestCases runs the table of all channels.
+func TestCases(t *testing.T) { channeltest.Run(t, emailtest.Subject()) }
