@@ -17,6 +17,7 @@ import (
 	"github.com/perlica/perlica/service/channel"
 	"github.com/perlica/perlica/service/channel/channeltest"
 	"github.com/perlica/perlica/service/discord/discordtest"
+	"github.com/perlica/perlica/service/email/emailtest"
 	"github.com/perlica/perlica/service/local"
 	"github.com/perlica/perlica/service/matrix/matrixtest"
 	"github.com/perlica/perlica/service/slack/slacktest"
@@ -24,8 +25,8 @@ import (
 )
 
 // subjects are the channels over which the bridge is tested.
-var subjects = []channeltest.Subject{discordtest.Subject(), matrixtest.Subject(), slacktest.Subject(),
-	telegramtest.Subject()}
+var subjects = []channeltest.Subject{discordtest.Subject(), emailtest.Subject(), matrixtest.Subject(),
+	slacktest.Subject(), telegramtest.Subject()}
 
 var (
 	channelMessages = flag.Int("channel-messages", 30, "how many messages TestChannelKilled sends over each channel")
@@ -206,10 +207,35 @@ func askOver(w *world, v *venue, s channeltest.Subject) {
 		alice.expect("permission: reject")
 	}
 	alice.say(ask)
-	card := alice.expect("or with #")
-	alice.say(asking.FindStringSubmatch(card.Text)[1] + " 1")
+	if _, lacks := s.Lacks[channeltest.TextAnswers]; lacks {
+		onlyByButton(alice)
+	} else {
+		card := alice.expect("or with #")
+		alice.say(asking.FindStringSubmatch(card.Text)[1] + " 1")
+	}
 	alice.expect("permission: allow")
 	stop()
+}
+
+// onlyByButton checks that no text answers the open question, and allows it by a button.
+func onlyByButton(p *person) {
+	p.t.Helper()
+	card := p.expect("open the link of an option")
+	i := slices.IndexFunc(card.Buttons, func(b channel.Button) bool { return strings.Contains(b.Label, "Allow") })
+	if i < 0 {
+		p.t.Fatalf("the card is %+v", card)
+	}
+	id := strings.Split(card.Buttons[i].Data, ":")[1]
+	p.say("/allow")
+	p.expect("only by the link")
+	for _, text := range []string{"1", "#" + id[len(id)-8:] + " 1", "#" + id + " 1"} {
+		p.say(text)
+		p.expect("It is held")
+	}
+	if p.count("permission: allow") > 0 {
+		p.t.Error("a text has answered the question")
+	}
+	p.deliver(local.Message{ReplyTo: card.Key, Button: card.Buttons[i].Data})
 }
 
 // longOver checks that all parts of a long answer arrive in order, or that its file arrives.

@@ -16,6 +16,7 @@ import (
 	"github.com/perlica/perlica/eventlog/verify"
 	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/service"
+	"github.com/perlica/perlica/service/channel"
 	"github.com/perlica/perlica/service/local"
 )
 
@@ -156,10 +157,13 @@ func (p *person) confirm(a local.Arrived) {
 // asking matches the end of a card with the question's id.
 var asking = regexp.MustCompile("or with (?:`|<code>)?(#[0-9a-f]{8})")
 
-// allow answers a question.
+// allow answers a question, by text if the card says so, otherwise by its first button.
 func (p *person) allow(a local.Arrived) {
+	first := slices.IndexFunc(a.Buttons, func(b channel.Button) bool { return strings.HasSuffix(b.Data, ":1") })
 	if id := asking.FindStringSubmatch(a.Text); id != nil {
 		p.deliver(local.Message{ID: id[1], Text: id[1] + " 1"})
+	} else if first >= 0 {
+		p.deliver(local.Message{ReplyTo: a.Key, Button: a.Buttons[first].Data})
 	}
 }
 

@@ -1,4 +1,4 @@
-// Package email carries messages by mail. It uses IMAP for received mails and SMTP for sent mails.
+// Package email is a channel over IMAP and SMTP.
 //
 // The name of a sender can be forged, so it proves nothing. The channel gives each contact a secret address and names
 // it as the reply address of each mail. A mail is the contact's own only if it comes from the contact's address to the

@@ -36,6 +36,7 @@ type Capability string
 // These are the capabilities.
 const (
 	Buttons      Capability = "buttons"
+	TextAnswers  Capability = "answers by text"
 	Edits        Capability = "edits"
 	FilesIn      Capability = "files of people"
 	FilesOut     Capability = "files of the bot"

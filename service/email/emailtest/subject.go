@@ -47,7 +47,8 @@ func Subject() channeltest.Subject {
 			return email.New(opt)
 		},
 		Lacks: map[channeltest.Capability]string{
-			channeltest.Edits: "a sent mail cannot be changed", channeltest.Orders: "mails have no common numbers",
+			channeltest.TextAnswers: "the sender of a mail can be forged",
+			channeltest.Edits:       "a sent mail cannot be changed", channeltest.Orders: "mails have no common numbers",
 			channeltest.RateLimits: "SMTP names no time for a pause", channeltest.ServerErrors: noCode,
 		},
 	}
