@@ -35,8 +35,10 @@ measure: ## count packages, imports, floors, complexity, long lines and unused n
 	go run ./cmd/measure
 
 torture: ## crash states, kills, power cuts, damage, shells: an hour or less (Linux; root for the power cuts)
+	go test ./cmd/bench -run 'TestComparisons$$' -comparisons
 	go test ./policy/shell -run 'TestOracle$$' -oracle 20000 -oracle-seed $(SEED) -timeout 60m -v
 	go test ./kernel/report -run 'TestVerifiersAgree$$' -agree 2000 -agree-seed $(SEED) -timeout 30m -v
+	go test ./cmd/perlica -run 'TestReadersOfForgedColumns$$' -all-readers -timeout 30m -v
 	go test ./cmd/perlica -run 'TestFlowKilled$$' -flow-kills 50 -flow-seed $(SEED) -timeout 30m -v
 	go test ./service/acp -run 'TestTorture$$|TestKilled$$' -torture-kills 500 -torture-seed $(SEED) -timeout 30m -v
 	go test ./service -run 'TestTorture$$' -torture-messages 500 -torture-seed $(SEED) -timeout 30m -v

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "rewrite docs/api.txt, testdata/imports.txt and the README.md of each harness")
+var update = flag.Bool("update", false, "rewrite docs/api.txt, docs/json.txt, testdata/imports.txt and the README.md of each harness")
 
 // public are the packages that other programs may import. docs/library.md names them.
 var public = []string{
@@ -59,21 +59,26 @@ func TestAPI(t *testing.T) {
 			t.Errorf("docs/library.md does not name `%s`", dir)
 		}
 	}
-	page := filepath.Join("docs", "api.txt")
+	compareFile(t, filepath.Join("docs", "api.txt"), b.String())
+}
+
+// compareFile reports the lines that are not in both the file and the text. With -update it writes the file.
+func compareFile(t *testing.T, name, text string) {
+	t.Helper()
 	if *update {
-		if err := os.WriteFile(page, []byte(b.String()), 0o644); err != nil {
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
-	old, err := os.ReadFile(page)
+	old, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if b.String() == string(old) {
+	if text == string(old) {
 		return
 	}
-	was, is := strings.Split(string(old), "\n"), strings.Split(b.String(), "\n")
+	was, is := strings.Split(string(old), "\n"), strings.Split(text, "\n")
 	for _, l := range is {
 		if !slices.Contains(was, l) {
 			t.Errorf("new: %s", strings.TrimSpace(l))
@@ -84,7 +89,7 @@ func TestAPI(t *testing.T) {
 			t.Errorf("gone: %s", strings.TrimSpace(l))
 		}
 	}
-	t.Error("docs/api.txt: run go test . -update, and look at the diff")
+	t.Errorf("%s: run go test . -update, and look at the diff", name)
 }
 
 // exported returns the exported names of a file, each as one line of docs/api.txt.

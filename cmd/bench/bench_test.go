@@ -1,6 +1,7 @@
 package main
 
 import (
+	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -8,10 +9,12 @@ import (
 	"testing"
 )
 
-// TestComparisons checks that the quick comparisons still work with the program of this tree. They take seconds.
+var comparisons = flag.Bool("comparisons", false, "run two comparisons, as make torture does")
+
+// TestComparisons checks that the quick comparisons still work with the program of this tree.
 func TestComparisons(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it builds three programs")
+	if !*comparisons {
+		t.Skip("it links three programs, which takes longer than most packages' tests")
 	}
 	program := filepath.Join(t.TempDir(), "bench")
 	for _, argv := range [][]string{

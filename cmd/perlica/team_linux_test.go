@@ -26,7 +26,7 @@ func init() {
 	scriptCommands["connections"] = cmdConnections
 }
 
-var submitInputs = flag.Int("submit", 10_000, "how many inputs the script submit.txtar submits at once")
+var submitInputs = flag.Int("submit", 2_000, "how many inputs the script submit.txtar submits at once")
 
 // TestTeamScripts runs testdata/team/*.txtar. Each script has an empty database on a real server. $HUB connects as the
 // owner of the database. The owner is not a superuser. ${HUB_AS}NAME connects as the role NAME. PERLICA_TEAM_URL is not
