@@ -1,5 +1,5 @@
-// Command image writes a container image as a folder in the OCI image layout. The image has the program, the certificates of
-// public authorities, and three folders. Equal arguments give equal bytes.
+// Command image writes a container image as a folder in the OCI image layout. The image has the program, the
+// certificates of public authorities, and three folders. Equal arguments give equal bytes.
 //
 //	image PROGRAM ARCHITECTURE VERSION SECONDS FOLDER
 package main
