@@ -131,7 +131,7 @@ func (s *stage) playForgery(ctx context.Context) error {
 	if err := os.WriteFile(filepath.Join(s.project, forged), b, 0o600); err != nil {
 		return err
 	}
-	sentence := "A forger has copied the log to " + forged + " and wrote " + forgedPrice + " in place of " + newPrice + "."
+	sentence := "A forger copied the log to " + forged + " and wrote " + forgedPrice + " in place of " + newPrice + "."
 	return s.act(ctx, sentence, 1, "log", "verify", forged)
 }
 
