@@ -73,7 +73,7 @@ func TestTooManyInputs(t *testing.T) {
 // TestTooManyStreams checks the limit of open streams. The end of one makes room for another.
 func TestTooManyStreams(t *testing.T) {
 	w := newWorld(t, 1)
-	for range 999 { // docs/changelog.md promises 1,000 streams
+	for range 999 { // a user may have 1,000 streams
 		w.server.streams <- struct{}{}
 	}
 	last := w.follow("/v1/events", "")
