@@ -45,6 +45,7 @@ require (
 	gopkg.in/natefinch/lumberjack.v2 v2.2.1
 	modernc.org/sqlite v1.61.1
 	mvdan.cc/sh/v3 v3.14.1
+	google.golang.org/protobuf v1.34.2
 	rsc.io/qr v0.2.0
 	zombiezen.com/go/sqlite v1.4.2
 )

@@ -18,6 +18,7 @@ import (
 	"github.com/perlica/perlica/service/channel/channeltest"
 	"github.com/perlica/perlica/service/discord/discordtest"
 	"github.com/perlica/perlica/service/email/emailtest"
+	"github.com/perlica/perlica/service/feishu/feishutest"
 	"github.com/perlica/perlica/service/local"
 	"github.com/perlica/perlica/service/matrix/matrixtest"
 	"github.com/perlica/perlica/service/slack/slacktest"
@@ -25,8 +26,8 @@ import (
 )
 
 // subjects are the channels over which the bridge is tested.
-var subjects = []channeltest.Subject{discordtest.Subject(), emailtest.Subject(), matrixtest.Subject(),
-	slacktest.Subject(), telegramtest.Subject()}
+var subjects = []channeltest.Subject{discordtest.Subject(), emailtest.Subject(), feishutest.Subject(),
+	matrixtest.Subject(), slacktest.Subject(), telegramtest.Subject()}
 
 var (
 	channelMessages = flag.Int("channel-messages", 30, "how many messages TestChannelKilled sends over each channel")

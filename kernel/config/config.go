@@ -124,6 +124,7 @@ type Service struct {
 	Telegram Telegram
 	Slack    Slack
 	Discord  Discord
+	Feishu   Feishu
 	Webhook  Webhook
 	IMessage IMessage
 	Email    Email
@@ -165,6 +166,13 @@ type Slack struct {
 // Discord is the configuration of the channel "discord". "" means the channel's default.
 type Discord struct {
 	Token   Secret
+	BaseURL string
+}
+
+// Feishu is the configuration of the channel "feishu". "" means the channel's default.
+type Feishu struct {
+	AppID   string
+	Secret  Secret
 	BaseURL string
 }
 

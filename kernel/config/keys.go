@@ -262,8 +262,8 @@ var table = []row{
 			"see docs/changes.md. Absent: in trusted projects.",
 		store: func(t target, v any) { on := v.(bool); t.config.RecordGit = &on }},
 	{name: "service.channels.<id>", kind: boolean, example: "true", exampleID: "telegram", loosens: whenSwitchedOn,
-		help: "The bridge serves this channel: `local`, `telegram`, `slack`, `discord`, `webhook`, `imessage`, `email`, " +
-			"`matrix` or `ntfy`. Absent: `local` is served, the others are not.",
+		help: "The bridge serves this channel: `local`, `telegram`, `slack`, `discord`, `feishu`, `webhook`, `imessage`, " +
+			"`email`, `matrix` or `ntfy`. Absent: `local` is served, the others are not.",
 		store: func(t target, v any) { t.config.Service.Channels[t.id] = v.(bool) }},
 	{name: "service.telegram.token_file", kind: text, example: `"~/secrets/telegram.token"`, check: checkSecretFile,
 		loosens: always,
@@ -309,6 +309,21 @@ var table = []row{
 		secret: true, loosens: always,
 		help:  "The address of another REST API with Discord's methods, such as a proxy. Absent: Discord's.",
 		store: func(t target, v any) { t.config.Service.Discord.BaseURL = v.(string) }},
+	{name: "service.feishu.app_id", kind: text, example: `"cli_a1b2c3d4e5f6"`, loosens: always,
+		help:  "The id of the app. It begins with `cli_`.",
+		store: func(t target, v any) { t.config.Service.Feishu.AppID = v.(string) }},
+	{name: "service.feishu.secret_file", kind: text, example: `"~/secrets/feishu.secret"`, check: checkSecretFile,
+		loosens: always,
+		help: "The file that holds the app's secret. No one else may read it (0600). Absent: `feishu.secret` in the " +
+			"user's configuration directory.",
+		store: func(t target, v any) { t.config.Service.Feishu.Secret.File = v.(string) }},
+	{name: "service.feishu.secret_env", kind: text, example: `"FEISHU_APP_SECRET"`, check: checkEnvName, loosens: always,
+		help:  "The environment variable that holds the app's secret, instead of a file.",
+		store: func(t target, v any) { t.config.Service.Feishu.Secret.Env = v.(string) }},
+	{name: "service.feishu.base_url", kind: text, example: `"https://open.larksuite.com"`, check: checkURL, secret: true,
+		loosens: always,
+		help:    "The address of the platform. Absent: `https://open.feishu.cn`. Lark has the address of the example.",
+		store:   func(t target, v any) { t.config.Service.Feishu.BaseURL = v.(string) }},
 	{name: "service.webhook.secret_file", kind: text, example: `"~/secrets/webhook.secret"`, check: checkSecretFile,
 		loosens: always,
 		help: "The file that holds the secret with which both sides sign. No one else may read it (0600). Absent: " +

@@ -233,6 +233,11 @@ other = true
 token_file = "~/token"
 token_env = "TOKEN"
 base_url = "http://ada:secret@127.0.0.1:8082"
+[service.feishu]
+app_id = "cli_1"
+secret_file = "~/feishu"
+secret_env = "FEISHU"
+base_url = "https://open.larksuite.com"
 [service.telegram]
 token_file = "~/token"
 token_env = "TOKEN"
@@ -303,6 +308,7 @@ secret_env = "SMTP"
 			Channels: map[string]bool{"local": false, "other": true},
 			Telegram: Telegram{Secret{"TOKEN", "~/token"}, "http://me:pw@127.0.0.1:8081"},
 			Discord:  Discord{Secret{"TOKEN", "~/token"}, "http://ada:secret@127.0.0.1:8082"},
+			Feishu:   Feishu{"cli_1", Secret{"FEISHU", "~/feishu"}, "https://open.larksuite.com"},
 			Webhook: Webhook{
 				Secret: Secret{"SECRET", "/run/secret"}, ReplyURL: "https://example.org/hunter2/in", Listen: "127.0.0.1:1",
 				AllowRemote: true, Format: "plain", TextLimit: 2000, Buttons: true, Dedupes: true,

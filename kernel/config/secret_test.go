@@ -84,6 +84,11 @@ base_url = "https://evil.example"
 token_file = "/etc/passwd"
 token_env = "HOME"
 base_url = "https://evil.example"
+[service.feishu]
+app_id = "cli_evil"
+secret_file = "/etc/passwd"
+secret_env = "HOME"
+base_url = "https://evil.example"
 [service.webhook]
 reply_url = "https://evil.example"
 secret_env = "HOME"
@@ -119,14 +124,14 @@ token_file = "/etc/passwd"
 token_env = "HOME"
 `)
 	c := p.mustLoad()
-	if c.Service.Telegram != (Telegram{}) || c.Service.Discord != (Discord{}) ||
+	if c.Service.Telegram != (Telegram{}) || c.Service.Discord != (Discord{}) || c.Service.Feishu != (Feishu{}) ||
 		c.Service.Webhook != (Webhook{}) || c.Service.IMessage != (IMessage{}) || c.Service.Ntfy != (Ntfy{}) ||
 		c.Service.Email != (Email{}) ||
 		c.Service.Matrix.Server+c.Service.Matrix.Token.File != "" ||
 		len(c.Service.Matrix.Allow)+len(c.Service.Channels) > 0 {
 		t.Errorf("not trusted: %+v", c.Service)
 	}
-	if len(c.Withheld) != 35 {
+	if len(c.Withheld) != 39 {
 		t.Errorf("withheld: %q", c.Withheld)
 	}
 }

@@ -29,6 +29,8 @@ var chinese = sync.OnceValue(func() *Sentences {
 			"a message without a mention": "没有提及机器人的消息",
 			"an empty mail":               "空邮件", "an encrypted mail": "加密邮件",
 			"a mail in an unknown charset": "使用未知字符集的邮件", "a mail that is too large": "过大的邮件",
+			"forwarded messages": "合并转发的消息",
+			"this content":       "这种内容",
 		},
 		MayNotAsk:      "你在这里无权给智能体发消息。",
 		NotSent:        "⚠️ 这条消息没有发给智能体：%s\n\n如有需要，请重新发送。",

@@ -33,6 +33,8 @@ var english = sync.OnceValue(func() *Sentences {
 			"an empty mail":               "an empty mail", "an encrypted mail": "an encrypted mail",
 			"a mail in an unknown charset": "a mail in an unknown charset",
 			"a mail that is too large":     "a mail that is too large",
+			"forwarded messages":           "forwarded messages",
+			"this content":                 "this content",
 		},
 		MayNotAsk: "You may not send inputs to the agent here.",
 		NotSent:   "⚠️ This message was not sent to the agent: %s\n\nSend it again if you want to.",

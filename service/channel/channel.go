@@ -131,6 +131,7 @@ const (
 	HTML     Format = "html"     // Telegram's subset: b, i, code, pre, a
 	Mrkdwn   Format = "mrkdwn"   // Slack's notation
 	Discord  Format = "discord"  // Discord's Markdown; nothing in it is hidden or a mention
+	Feishu   Format = "feishu"   // the Markdown of Feishu's cards; nothing in it is a mention
 )
 
 // Inbound is a message of a person. Chat and Contact are the platform's ids: answers go to the

@@ -7,7 +7,7 @@ import (
 )
 
 var discordMarks = marks{
-	escape: discordEscape, codeOf: discordCode,
+	escape: discordEscape, codeOf: ticked,
 	bold: [2]string{"**", "**"}, italic: [2]string{"*", "*"},
 	link: func(text, url string) string {
 		return "[" + text + "](" + strings.ReplaceAll(url, "|", "%7C") + ")"
@@ -35,8 +35,8 @@ func discordEscape(s string) string {
 	return b.String() + discordSigns.Replace(s[at:])
 }
 
-// discordCode returns code within a line. Code with a backtick gets longer marks, as in CommonMark.
-func discordCode(code string) string {
+// ticked returns code within a line. Code with a backtick gets longer marks, as in CommonMark.
+func ticked(code string) string {
 	ticks := "`"
 	for strings.Contains(code, ticks) {
 		ticks += "`"
@@ -47,8 +47,8 @@ func discordCode(code string) string {
 	return ticks + code + ticks
 }
 
-// apart puts a space of no width between three backticks, because Discord has no longer mark of a code block. Three
-// backticks would end the block.
+// apart puts a space of no width between three backticks, because Discord has no longer mark of a code block, and
+// Feishu documents none. Three backticks would end the block.
 func apart(code string) string {
 	const space = "\u200b"
 	for strings.Contains(code, "``") {
@@ -57,8 +57,8 @@ func apart(code string) string {
 	return code
 }
 
-// discordLang returns the name of a language, or nothing if Discord would show it as code.
-func discordLang(lang string) string {
+// langName returns the name of a language, or nothing if Discord would show it as code.
+func langName(lang string) string {
 	if strings.ContainsFunc(lang, func(r rune) bool { return !isWord(r) && !strings.ContainsRune("+-.#", r) }) {
 		return ""
 	}

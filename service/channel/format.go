@@ -39,7 +39,12 @@ func (b block) render(f Format) string {
 		if !b.code {
 			return paragraph(b.text, discordMarks)
 		}
-		return "```" + discordLang(b.lang) + "\n" + apart(b.text) + "\n```"
+		return "```" + langName(b.lang) + "\n" + apart(b.text) + "\n```"
+	case Feishu:
+		if !b.code {
+			return paragraph(b.text, feishuMarks)
+		}
+		return "```" + langName(b.lang) + "\n" + apart(feishuCode(b.text)) + "\n```"
 	}
 	if !b.code {
 		return paragraph(b.text, plainMarks)
@@ -293,6 +298,8 @@ func Unformatted(text string, f Format) string {
 		return html.UnescapeString(strings.ReplaceAll(mrkdwnLink().ReplaceAllString(text, "$2 ($1)"), gap, ""))
 	case Discord: // a subset of Markdown
 		return Cut(text, Limits{Format: Plain})[0]
+	case Feishu:
+		return feishuText(text)
 	}
 	return text
 }

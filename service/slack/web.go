@@ -186,35 +186,7 @@ func (c *Channel) nameOf(ctx context.Context, m channel.Inbound) string {
 	return name
 }
 
-// cleanError returns err, or an error of the same kind without a token if its text contains one. A proxy or the
-// caller's own transport may have put the token there.
+// cleanError returns an error without the tokens.
 func (c *Channel) cleanError(err error) error {
-	text := err.Error()
-	for _, t := range []channel.Secret{c.opt.AppToken, c.opt.BotToken} {
-		text = strings.ReplaceAll(text, string(t), "(token)")
-	}
-	if text == err.Error() {
-		return err
-	}
-	var rejected *channel.RejectedError
-	if errors.As(err, &rejected) {
-		return &channel.RejectedError{Why: text}
-	}
-	e := &cleaned{text: text}
-	for _, kind := range []error{channel.ErrNotSent, context.Canceled, context.DeadlineExceeded} {
-		if errors.Is(err, kind) {
-			e.kinds = append(e.kinds, kind)
-		}
-	}
-	return e
+	return channel.WithoutSecrets(err, c.opt.AppToken, c.opt.BotToken)
 }
-
-// cleaned is an error with a removed token.
-type cleaned struct {
-	text  string
-	kinds []error
-}
-
-func (e *cleaned) Error() string { return e.text }
-
-func (e *cleaned) Unwrap() []error { return e.kinds }

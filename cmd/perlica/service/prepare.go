@@ -15,6 +15,7 @@ import (
 	"github.com/perlica/perlica/service/channel"
 	"github.com/perlica/perlica/service/discord"
 	"github.com/perlica/perlica/service/email"
+	"github.com/perlica/perlica/service/feishu"
 	"github.com/perlica/perlica/service/imessage"
 	"github.com/perlica/perlica/service/local"
 	"github.com/perlica/perlica/service/matrix"
@@ -38,6 +39,7 @@ var channels = map[string]prepareChannel{
 	local.Name: prepareLocal,
 	"telegram": prepareTelegram,
 	"discord":  prepareDiscord,
+	"feishu":   prepareFeishu,
 	"slack":    prepareSlack,
 	"webhook":  prepareWebhook,
 	"imessage": prepareIMessage,
@@ -111,6 +113,30 @@ func prepareDiscord(a *app, p *project.Project, paired func(string) bool) (openC
 	c, err := discord.New(opt)
 	if err != nil {
 		return nil, frame.WithHint(err, "see docs/channel-discord.md")
+	}
+	return func() (channel.Channel, error) { return c, nil }, nil
+}
+
+func prepareFeishu(a *app, p *project.Project, paired func(string) bool) (openChannel, error) {
+	s := p.Config.Service.Feishu
+	if s.AppID == "" {
+		return nil, frame.WithHint(errors.New("the id of the app is missing"),
+			"docs/channel-feishu.md says how to make the app; set service.feishu.app_id in %s",
+			agents.CommandLine([]string{p.Dirs.ConfigFile()}))
+	}
+	secret, err := a.readSecret(p, "the app secret", s.Secret, "feishu.secret",
+		"the page \"Credentials & Basic Info\" of your app shows it. Run (umask 077; mkdir -p %s && cat > %s), paste it, "+
+			"press Enter and Ctrl-D")
+	if err != nil {
+		return nil, err
+	}
+	opt := feishu.Options{AppID: s.AppID, Secret: channel.Secret(secret), BaseURL: s.BaseURL}
+	if paired != nil {
+		opt.Files = filesOf(p, "feishu")
+	}
+	c, err := feishu.New(opt)
+	if err != nil {
+		return nil, frame.WithHint(err, "see docs/channel-feishu.md")
 	}
 	return func() (channel.Channel, error) { return c, nil }, nil
 }

@@ -198,10 +198,19 @@ func (w *world) content(m channel.Inbound) (data []byte, err error) {
 	return data, nil
 }
 
+// caption returns the words for the message of a file. They are empty if such a message has no text.
+func (w *world) caption(words string) string {
+	if _, lacks := w.s.Lacks[Captions]; lacks {
+		return ""
+	}
+	return words
+}
+
 func fileIn(w *world) {
 	data := bytes.Repeat([]byte("0123456789\x00\n"), 20_000)
-	m := w.receives(w.p.Write(w.ada, Message{Text: "look", File: &File{Name: "../../notes.txt", Data: data}}))
-	if m.Text != "look" || len(m.Files) != 1 || m.Files[0].Name != "notes.txt" {
+	words := w.caption("look")
+	m := w.receives(w.p.Write(w.ada, Message{Text: words, File: &File{Name: "../../notes.txt", Data: data}}))
+	if m.Text != words || len(m.Files) != 1 || m.Files[0].Name != "notes.txt" {
 		w.t.Errorf("got %+v", m)
 	}
 	if got, err := w.content(m); err != nil || !bytes.Equal(got, data) {
@@ -215,7 +224,7 @@ func fileIn(w *world) {
 
 // fileInLater checks that a failed download is no refusal, because a later attempt can work.
 func fileInLater(w *world) {
-	m := w.receives(w.p.Write(w.ada, Message{Text: "look", File: &File{Name: "a.txt", Data: []byte("text")}}))
+	m := w.receives(w.p.Write(w.ada, Message{Text: w.caption("look"), File: &File{Name: "a.txt", Data: []byte("text")}}))
 	if m.Files[0].Path != "" {
 		w.t.Skip("the file comes with its message")
 	}
@@ -508,8 +517,8 @@ func sendingFaults(w *world) {
 		w.faultySend(f, want.kinds, want.sent, channel.Outbound{Text: "hi " + string(f)})
 		if _, lacks := w.s.Lacks[FilesOut]; !lacks {
 			// A part may have arrived before the fault, so the kind may be "unknown".
-			w.faultySend(f, append(want.kinds, unknown), want.sent, channel.Outbound{Text: "a file, " + string(f),
-				File: &channel.File{Name: "a.txt", Path: w.temp([]byte("x"))}})
+			w.faultySend(f, append(want.kinds, unknown), want.sent, channel.Outbound{
+				Text: w.caption("a file, " + string(f)), File: &channel.File{Name: "a.txt", Path: w.temp([]byte("x"))}})
 		}
 	}
 }

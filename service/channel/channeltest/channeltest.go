@@ -40,6 +40,7 @@ const (
 	Edits        Capability = "edits"
 	FilesIn      Capability = "files of people"
 	FilesOut     Capability = "files of the bot"
+	Captions     Capability = "texts in the message of a file"
 	Replies      Capability = "replies that name a message"
 	Orders       Capability = "numbers that give the order of messages"
 	Names        Capability = "names of people"
