@@ -94,6 +94,28 @@ func TestDiscord(t *testing.T) {
 	}
 }
 
+// TestFeishu checks that a text means the same in Feishu's cards as in Markdown, and that no part of it is a mention.
+func TestFeishu(t *testing.T) {
+	for markdown, want := range map[string]string{
+		"**bold**, *thin*, __bold__":       "**bold**, *thin*, **bold**",
+		"# Title\n- item":                  "**Title**\n- item",
+		"<at id=all></at> & 1 < 2":         "&#60;at id=all&#62;&#60;/at&#62; &#38; 1 &#60; 2",
+		"snake_case, 2 * 3, ~~no~~, $x":    "snake&#95;case, 2 &#42; 3, &#126;&#126;no&#126;&#126;, &#36;x",
+		"12:30:45 :OK: a::b":               "12:30:45 &#58;OK: a::b",
+		"[x](https://x.org/a_b) [y](z:q)":  "[x](https://x.org/a%5Fb) &#91;y&#93;(z:q)",
+		"`a<b` and `<AT id=all>`":          "`a<b` and `<\u200bAT id=all>`",
+		"```go\na < <at id=all></at>\n```": "```go\na < <\u200bat id=all></at>\n```",
+	} {
+		if got := Cut(markdown, Limits{Format: Feishu}); len(got) != 1 || got[0] != want {
+			t.Errorf("%q: %q, want %q", markdown, got, want)
+		}
+	}
+	shown := Cut("a < b, *thin* and `c`\n\ncode", Limits{Format: Feishu})[0]
+	if got := Unformatted(shown, Feishu); got != "a < b, thin and `c`\n\ncode" {
+		t.Errorf("without formatting %q is %q", shown, got)
+	}
+}
+
 // TestCodeBlocksAreReopened checks that each part is a complete code block.
 func TestCodeBlocksAreReopened(t *testing.T) {
 	var b strings.Builder
@@ -148,10 +170,11 @@ func FuzzCut(f *testing.F) {
 			return
 		}
 		limit = 64 + max(limit, -limit, 0)%5000
-		for _, format := range []Format{Plain, Markdown, HTML, Discord} {
+		for _, format := range []Format{Plain, Markdown, HTML, Discord, Feishu} {
 			parts := Cut(text, Limits{Text: limit, Format: format})
 			for _, p := range parts {
-				if n := Units(p); n > limit+smallest && format != HTML { // tags around one character may be longer
+				// Tags and entities may be longer than the limit for one character.
+				if n := Units(p); n > limit+smallest && format != HTML && format != Feishu {
 					t.Errorf("%s: %d units, the limit is %d: %q", format, n, limit, p)
 				}
 			}

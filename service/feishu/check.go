@@ -30,8 +30,8 @@ var scopes = []struct {
 // enabled is the status of a bot that people can use.
 const enabled = 2
 
-// Check examines the secret, the bot, the scopes, the long connection and the subscriptions. It opens a connection for a
-// moment and acknowledges nothing.
+// Check examines the secret, the bot, the scopes, the long connection and the subscriptions. It opens a connection for
+// a moment and acknowledges nothing.
 func (c *Channel) Check(ctx context.Context) (list []channel.Finding) {
 	if _, err := c.accessToken(ctx); err != nil {
 		f := channel.Finding{Name: "app secret", Detail: err.Error(), Fails: true,

@@ -1,8 +1,8 @@
 // Package feishu is a channel over the long connection and the API of Feishu and Lark.
 //
-// Feishu sends a frame over a WebSocket for each event. An event with a message is acknowledged only after the caller of
-// Poll has stored the message: a Poll with a cursor after the message proves this. Feishu repeats a message without an
-// acknowledgement. It does not repeat the press of a button, but shows an error to the person, who can press again.
+// Feishu sends a frame over a WebSocket for each event. An event with a message is acknowledged only after the caller
+// of Poll has stored the message: a Poll with a cursor after the message proves this. Feishu repeats a message without
+// an acknowledgement. It does not repeat the press of a button, but shows an error to the person, who can press again.
 // A message's id is Feishu's own, so a repeated message has the same id. No error and no returned text contains the
 // app's secret, a token or the address of a socket. The package sends each message at most once for each Send, and
 // follows no redirect.
@@ -110,8 +110,8 @@ func New(opt Options) (*Channel, error) {
 	return c, nil
 }
 
-// Close ends the connection and waits for its goroutines. Later calls do nothing. Feishu repeats the messages without an
-// acknowledgement.
+// Close ends the connection and waits for its goroutines. Later calls do nothing. Feishu repeats the messages without
+// an acknowledgement.
 func (c *Channel) Close() error {
 	c.cancel()
 	c.wg.Wait()

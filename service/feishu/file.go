@@ -62,8 +62,8 @@ func (c *Channel) Fetch(ctx context.Context, message string, n int, f channel.Fi
 // images are the endings of images that Feishu shows.
 var images = []string{".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp"}
 
-// upload gives a file to Feishu and returns its message. Nobody sees the file before the message is sent, so every error
-// means that nothing was sent.
+// upload gives a file to Feishu and returns its message. Nobody sees the file before the message is sent, so every
+// error means that nothing was sent.
 func (c *Channel) upload(ctx context.Context, f channel.File) (m message, err error) {
 	name := attachment.Name(f.Name)
 	content, err := readFile(f.Path)

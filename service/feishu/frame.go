@@ -63,7 +63,9 @@ func (f frame) encode() []byte {
 	}
 	b = appendField(b, 6, []byte(f.encoding))
 	b = appendField(b, 7, []byte(f.kind))
-	b = appendField(b, 8, f.payload)
+	if f.payload != nil {
+		b = appendField(b, 8, f.payload)
+	}
 	return appendField(b, 9, []byte(f.logNew))
 }
 
@@ -113,7 +115,7 @@ func decode(b []byte) (f frame, err error) {
 	return f, err
 }
 
-// eachField calls take for each field of a message, with the field's number and its value: n of a number, or v of bytes.
+// eachField calls take for each field of a message, with the field's number and its value: n is a number, v is bytes.
 func eachField(b []byte, take func(number, n uint64, v []byte) error) error {
 	for len(b) > 0 {
 		tag, size := binary.Uvarint(b)

@@ -58,8 +58,8 @@ type message struct {
 	Key      string `json:"uuid,omitempty"`
 }
 
-// Send sends a text as a card, or a file, or both in two messages. The file is uploaded before the text is sent, so most
-// failures send neither. If only the text arrives, the error does not wrap channel.ErrNotSent.
+// Send sends a text as a card, or a file, or both in two messages. The file is uploaded before the text is sent, so
+// most failures send neither. If only the text arrives, the error does not wrap channel.ErrNotSent.
 func (c *Channel) Send(ctx context.Context, m channel.Outbound) (id string, err error) {
 	at, err := parseChat(m.Chat)
 	if err != nil {

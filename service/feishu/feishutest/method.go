@@ -119,8 +119,7 @@ func (s *Server) authorize(r *http.Request, name, scope string) *failure {
 	case !ok || time.Now().After(until):
 		return &failure{http.StatusBadRequest, 99991663, "Invalid access token for authorization."}
 	case scope != "" && !slices.Contains(s.Scopes, scope):
-		return &failure{http.StatusBadRequest, 99991672, "Access denied. One of the following scopes is required: [" + scope +
-			"]"}
+		return &failure{http.StatusBadRequest, 99991672, "Access denied. A scope is required: [" + scope + "]"}
 	}
 	return nil
 }
@@ -194,7 +193,8 @@ var invalid = &failure{http.StatusBadRequest, 230001, "Your request contains an 
 func (s *Server) create(r *http.Request) (map[string]any, *failure) {
 	var in sending
 	prefix := map[string]string{"open_id": "ou_", "chat_id": "oc_"}[r.URL.Query().Get("receive_id_type")]
-	if json.NewDecoder(r.Body).Decode(&in) != nil || prefix == "" || !strings.HasPrefix(in.Receiver, prefix) || in.InThread {
+	if json.NewDecoder(r.Body).Decode(&in) != nil || prefix == "" || !strings.HasPrefix(in.Receiver, prefix) ||
+		in.InThread {
 		return nil, invalid
 	}
 	return s.post(in, Message{Chat: in.Receiver})
@@ -300,8 +300,8 @@ func (m *Message) readCard(text string) *failure {
 			m.Text, m.Plain = e.Content, false
 		case e.Tag == "div" && e.Text.Tag == "plain_text":
 			m.Text, m.Plain = e.Text.Content, true
-		case e.Tag == "button" && e.Text.Tag == "plain_text" && len(e.Behaviors) == 1 && e.Behaviors[0].Type == "callback" &&
-			utf8.RuneCountInString(e.Text.Content) <= 100:
+		case e.Tag == "button" && e.Text.Tag == "plain_text" && len(e.Behaviors) == 1 &&
+			e.Behaviors[0].Type == "callback" && utf8.RuneCountInString(e.Text.Content) <= 100:
 			m.Buttons = append(m.Buttons, Button{e.Text.Content, e.Behaviors[0].Value})
 		default:
 			return bad

@@ -19,16 +19,16 @@ const serviceID = 33554678
 // partSize is the largest payload of a frame. A longer event comes in several frames.
 const partSize = 500
 
-// Frame is a frame of the long connection. The server has an encoding of its own, so that it can find mistakes of the
+// frame is a frame of the long connection. The server has an encoding of its own, so that it can find mistakes of the
 // channel's encoding.
-type Frame struct {
+type frame struct {
 	Service, Method uint64
 	Headers         [][2]string
 	Payload         []byte
 }
 
-// Encode returns the bytes of a frame.
-func (f Frame) Encode() []byte {
+// encode returns the bytes of a frame.
+func (f frame) encode() []byte {
 	var b []byte
 	for i, n := range []uint64{0, 0, f.Service, f.Method} {
 		b = protowire.AppendVarint(protowire.AppendTag(b, protowire.Number(i+1), protowire.VarintType), n)
@@ -43,8 +43,8 @@ func (f Frame) Encode() []byte {
 	return protowire.AppendBytes(protowire.AppendTag(b, 8, protowire.BytesType), f.Payload)
 }
 
-// Decode parses a frame.
-func Decode(b []byte) (f Frame, err error) {
+// decode parses a frame.
+func decode(b []byte) (f frame, err error) {
 	for len(b) > 0 {
 		number, kind, n := protowire.ConsumeTag(b)
 		if n < 0 {
@@ -94,8 +94,8 @@ func decodeHeader(b []byte) (h [2]string, err error) {
 	return h, nil
 }
 
-// Value returns the value of a header.
-func (f Frame) Value(key string) string {
+// value returns the value of a header.
+func (f frame) value(key string) string {
 	for _, h := range f.Headers {
 		if h[0] == key {
 			return h[1]
@@ -176,8 +176,8 @@ func (s *Server) sendEvent(at *socket, e *Event) bool {
 	for seq := range sum {
 		part := rest[:min(len(rest), partSize)]
 		rest = rest[len(part):]
-		b := Frame{Service: serviceID, Method: 1, Payload: part, Headers: [][2]string{{"type", "event"},
-			{"message_id", name}, {"sum", strconv.Itoa(sum)}, {"seq", strconv.Itoa(seq)}, {"trace_id", "trace"}}}.Encode()
+		b := frame{Service: serviceID, Method: 1, Payload: part, Headers: [][2]string{{"type", "event"},
+			{"message_id", name}, {"sum", strconv.Itoa(sum)}, {"seq", strconv.Itoa(seq)}, {"trace_id", "trace"}}}.encode()
 		if f == cutAmid && seq == sum-1 {
 			w, err := at.ws.Writer(s.ctx, websocket.MessageBinary)
 			if err == nil {
@@ -199,28 +199,28 @@ func (s *Server) readFrames(at *socket, deaf bool) {
 		if err != nil {
 			return
 		}
-		f, err := Decode(b)
+		f, err := decode(b)
 		if err != nil {
 			_ = at.ws.Close(websocket.StatusInvalidFramePayloadData, err.Error()) // it may have ended
 			return
 		}
 		switch {
 		case deaf:
-		case f.Method == 0 && f.Value("type") == "ping" && f.Service == serviceID:
-			pong := Frame{Service: serviceID, Headers: [][2]string{{"type", "pong"}}, Payload: []byte(`{"PingInterval":120}`)}
-			_ = at.ws.Write(s.ctx, websocket.MessageBinary, pong.Encode()) // it may have ended
-		case f.Method == 1 && f.Value("biz_rt") != "":
+		case f.Method == 0 && f.value("type") == "ping" && f.Service == serviceID:
+			pong := frame{Service: serviceID, Headers: [][2]string{{"type", "pong"}}, Payload: []byte(`{"PingInterval":120}`)}
+			_ = at.ws.Write(s.ctx, websocket.MessageBinary, pong.encode()) // it may have ended
+		case f.Method == 1 && f.value("biz_rt") != "":
 			s.acknowledged(at, f)
 		}
 	}
 }
 
 // acknowledged notes an acknowledgement.
-func (s *Server) acknowledged(at *socket, f Frame) {
+func (s *Server) acknowledged(at *socket, f frame) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, e := range s.events {
-		if e.on == at && f.Value("message_id") == fmt.Sprintf("message-%s-%d-%d", e.ID, e.Attempts, i) {
+		if e.on == at && f.value("message_id") == fmt.Sprintf("message-%s-%d-%d", e.ID, e.Attempts, i) {
 			e.Acknowledged, e.Answer = true, string(f.Payload)
 		}
 	}
