@@ -75,16 +75,31 @@ func TestDemo(t *testing.T) {
 
 // TestDemoStopped checks that Ctrl-C and a signal end the demonstration and leave nothing.
 func TestDemoStopped(t *testing.T) {
-	for name, stop := range map[string]func(s *terminal) (code int){
-		"Ctrl-C": func(s *terminal) int { s.press("\x03"); return 130 },
-		"signal": func(s *terminal) int { s.signal(syscall.SIGTERM); return 1 },
+	question := func(s *terminal, next func()) {
+		next()
+		next()
+		s.ask("asks: New price")
+	}
+	for name, stop := range map[string]func(s *terminal, next func()) (code int){
+		"Ctrl-C between two steps": func(s *terminal, _ func()) int {
+			s.expect("Enter goes on")
+			s.press("\x03")
+			return 130
+		},
+		"Ctrl-C at the question": func(s *terminal, next func()) int {
+			question(s, next)
+			s.press("\x03")
+			return 130
+		},
+		"signal at the question": func(s *terminal, next func()) int {
+			question(s, next)
+			s.signal(syscall.SIGTERM)
+			return 1
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, s, temp, next := demoAt(t)
-			next()
-			next()
-			s.ask("asks: New price")
-			s.exits(stop(s))
+			s.exits(stop(s, next))
 			w.nothingLeft(temp)
 		})
 	}

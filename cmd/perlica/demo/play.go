@@ -2,8 +2,10 @@ package demo
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -87,7 +89,7 @@ func (s *stage) playKill(ctx context.Context) error {
 	go func() { ended <- cmd.Wait() }()
 	select {
 	case err := <-ended:
-		return s.check(ctx, cmd, err, -1)
+		return cmp.Or(s.check(ctx, cmd, err, 0), errors.New("the run ended before it could be killed"))
 	case <-out.found:
 	}
 	if err := cmd.Process.Kill(); err != nil {
@@ -165,7 +167,7 @@ func (s *stage) playProof(ctx context.Context) error {
 		return err
 	}
 	if len(keys.Keys) == 0 {
-		return fmt.Errorf("this user has no key for checkpoints")
+		return errors.New("there is no key for checkpoints")
 	}
 	check := []string{"log", "verify", "--proof", file, "--key", keys.Keys[0].Key}
 	s.announce("A stranger has the file and your key. The stranger needs no log and no network.", check)
