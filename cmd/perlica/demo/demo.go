@@ -81,8 +81,9 @@ func run(ctx context.Context, a *frame.App, keep bool) (err error) {
 	})
 }
 
-// environ returns the environment of the children. Their Perlica home is the folder home. They get no other settings
-// from variables. The variables of package descent stay, because they mark the processes of agents.
+// environ returns the environment of the children. Their Perlica home is the folder home, and temporary files go into
+// the folder above. The children get no other settings from variables. The variables of package descent stay, because
+// they mark the processes of agents.
 func environ(own []string, home string) (list []string) {
 	marks := []string{descent.Mark, descent.LimitVariable, descent.PersonVariable}
 	for _, kv := range own {
@@ -91,7 +92,8 @@ func environ(own []string, home string) (list []string) {
 			list = append(list, kv)
 		}
 	}
-	return append(list, "PERLICA_HOME="+home)
+	temp := filepath.Dir(home)
+	return append(list, "PERLICA_HOME="+home, "TMPDIR="+temp, "TMP="+temp, "TEMP="+temp)
 }
 
 func farewell(s *stage, keep bool) string {
