@@ -16,8 +16,8 @@ import (
 
 // play shows the steps of the demonstration.
 func (s *stage) play(ctx context.Context) error {
-	s.tell("Perlica stands between you and a coding agent. Here its built-in agent plays the",
-		"agent: it echoes text, and a line that begins with @ tells it an action.",
+	s.tell("Perlica stands between you and a coding agent. Its built-in agent plays here:",
+		"it echoes text, and a line that begins with @ tells it an action.",
 		"No account is needed, and no model is called. Everything lies in a new folder:", "  "+s.dir)
 	steps := []struct {
 		title string
@@ -72,7 +72,7 @@ func (s *stage) playQuestion(ctx context.Context) error {
 	if err := s.act(ctx, sentence, code, runOf("price-1", question)...); err != nil {
 		return err
 	}
-	return s.act(ctx, "The record has the question with its diff, the answer, and the place of the answer.", 0,
+	return s.act(ctx, "The record has the question with its diff, and the answer with its place.", 0,
 		"log", "show", "price-1")
 }
 
