@@ -181,8 +181,12 @@ var (
 	anyTag   = regexp.MustCompile(`<[^<>]*>`)
 )
 
+// Sent shows only the first mail with a message id, as many mailboxes do.
 func (p *platform) Sent() (list []channeltest.Sent) {
 	for _, l := range p.letters() {
+		if slices.ContainsFunc(list, func(s channeltest.Sent) bool { return s.ID == l.ID }) {
+			continue
+		}
 		rich := strings.ReplaceAll(textForm.FindStringSubmatch(l.HTML)[1], "\r\n", "\n")
 		contact := strings.Trim(l.Header.Get("To"), "<>")
 		thread := l.ID[strings.IndexByte(l.ID, '.')+1 : strings.IndexByte(l.ID, '@')]
