@@ -41,6 +41,7 @@ torture: ## crash states, kills, power cuts, damage, shells: an hour or less (Li
 	go test ./cmd/perlica -run 'TestReadersOfForgedColumns$$' -all-readers -timeout 30m -v
 	go test ./cmd/perlica -run 'TestFlowKilled$$' -flow-kills 50 -flow-seed $(SEED) -timeout 30m -v
 	go test ./service/acp -run 'TestTorture$$|TestKilled$$' -torture-kills 500 -torture-seed $(SEED) -timeout 30m -v
+	go test ./service/email -run 'TestServers$$' -mail-servers -v
 	go test ./service -run 'TestTorture$$' -torture-messages 500 -torture-seed $(SEED) -timeout 30m -v
 	go test ./service -run 'TestChannelKilled$$' -channel-messages 300 -channel-kills 20 -torture-seed $(SEED) -timeout 60m -v
 	go test ./eventlog -run 'TestTorture|TestCrowd|TestTamper|TestFlip|TestNoFlip|TestImportOfDamage|TestExportImportExport' -torture 100000 -powercuts 100 -flips 2500 -seed $(SEED) -timeout 2h -v

@@ -239,6 +239,33 @@ func onlyByButton(p *person) {
 	p.deliver(local.Message{ReplyTo: card.Key, Button: card.Buttons[i].Data})
 }
 
+// TestMailApprovesNoDanger checks that a card over mail has no link that allows an always-asked command, and that a used
+// link does nothing.
+func TestMailApprovesNoDanger(t *testing.T) {
+	w := newWorld(t)
+	s := emailtest.Subject()
+	v := w.venue(s)
+	b, stop := v.serve()
+	alice := v.join("Alice")
+	w.pair(b, alice)
+	alice.say(`@ask execute "Clean" command="sudo ls"`)
+	card := alice.expect("cannot be chosen by mail")
+	if len(card.Buttons) == 0 {
+		t.Fatal("the card has no link")
+	}
+	for _, option := range card.Buttons {
+		if !strings.Contains(option.Label, "Reject") {
+			t.Errorf("the card has the link %q", option.Label)
+		}
+	}
+	no := local.Message{ReplyTo: card.Key, Button: card.Buttons[0].Data}
+	alice.deliver(no)
+	alice.expect("permission: reject")
+	alice.deliver(no)
+	alice.expect("not open to you any more")
+	stop()
+}
+
 // longOver checks that all parts of a long answer arrive in order, or that its file arrives.
 func longOver(w *world, v *venue, _ channeltest.Subject) {
 	b, stop := v.serve()

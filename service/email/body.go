@@ -70,7 +70,7 @@ func (r *reader) read(e *message.Entity, fault error, depth int) {
 	case strings.HasPrefix(kind, "multipart/"):
 		r.readParts(e, kind, depth)
 	case (kind == "text/plain" || kind == "text/html") && disposition != "attachment" && name == "":
-		r.readText(e, kind, params["charset"], fault)
+		r.readText(e, kind, params, fault)
 	case kind == "application/pgp-signature", kind == "application/pkcs7-signature":
 	default:
 		data, err := io.ReadAll(e.Body)
@@ -117,10 +117,10 @@ func (r *reader) add(text string) {
 	}
 }
 
-func (r *reader) readText(e *message.Entity, kind, charset string, fault error) {
+func (r *reader) readText(e *message.Entity, kind string, params map[string]string, fault error) {
 	data, _ := io.ReadAll(e.Body) // the rest of a mail that was cut off is missing
 	if message.IsUnknownCharset(fault) {
-		decoder := decoderOf(charset)
+		decoder := decoderOf(params["charset"])
 		if decoder == nil {
 			r.unread = "a mail in an unknown charset"
 			return
@@ -130,10 +130,36 @@ func (r *reader) readText(e *message.Entity, kind, charset string, fault error) 
 		}
 	}
 	text := strings.ReplaceAll(strings.ToValidUTF8(string(data), "\uFFFD"), "\r\n", "\n")
-	if kind == "text/html" {
+	switch {
+	case kind == "text/html":
 		text = plainOf(text)
+	case strings.EqualFold(params["format"], "flowed"):
+		text = unfold(text, strings.EqualFold(params["delsp"], "yes"))
 	}
 	r.add(text)
+}
+
+// unfold joins the lines of a paragraph that a mail program has cut (RFC 3676). Such a line ends with a space, which
+// belongs to the text if delSpace is false.
+func unfold(text string, delSpace bool) string {
+	var lines []string
+	depth, open := 0, false // of the last line
+	for line := range strings.SplitSeq(text, "\n") {
+		own := strings.TrimLeft(line, ">")
+		marks := len(line) - len(own)
+		own = strings.TrimPrefix(own, " ")
+		cut := strings.HasSuffix(own, " ") && own != "-- "
+		if cut && delSpace {
+			own = strings.TrimSuffix(own, " ")
+		}
+		if open && marks == depth && own != "-- " {
+			lines[len(lines)-1] += own
+		} else {
+			lines = append(lines, strings.TrimLeft(strings.Repeat(">", marks)+" ", " ")+own)
+		}
+		depth, open = marks, cut
+	}
+	return strings.Join(lines, "\n")
 }
 
 // decoderOf returns the encoding with a name, or nil.
@@ -229,8 +255,9 @@ var original = sync.OnceValue(func() *regexp.Regexp {
 
 // headOf matches the first line and the further lines of a header of an answered mail, as some programs quote it.
 var headOf = sync.OnceValue(func() [2]*regexp.Regexp {
-	return [2]*regexp.Regexp{regexp.MustCompile(`^\*?(From|Von|De|发件人) ?[:：]\*? ?.+`),
-		regexp.MustCompile(`^\*?(Sent|Date|To|Subject|Gesendet|Datum|An|Betreff|Envoyé|À|Objet|发送时间|日期|收件人|主题) ?[:：]`)}
+	return [2]*regexp.Regexp{regexp.MustCompile(`^\*?(From|Von|De|Da|Van|差出人|发件人) ?[:：]\*? ?.+`),
+		regexp.MustCompile(`^\*?(Sent|Date|To|Subject|Gesendet|Datum|An|Betreff|Envoyé|À|Objet|` +
+			`Enviado|Para|Asunto|Inviato|Oggetto|Verzonden|Onderwerp|送信日時|宛先|件名|发送时间|日期|收件人|主题) ?[:：]`)}
 })
 
 // withoutQuote removes the answered mail below the text of a reply. Marked lines between the lines of the reply stay.
