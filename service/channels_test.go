@@ -239,8 +239,8 @@ func onlyByButton(p *person) {
 	p.deliver(local.Message{ReplyTo: card.Key, Button: card.Buttons[i].Data})
 }
 
-// TestMailApprovesNoDanger checks that a card over mail has no link that allows an always-asked command, and that a used
-// link does nothing.
+// TestMailApprovesNoDanger checks that a card over mail has no link that allows an always-asked command. A used link
+// does nothing.
 func TestMailApprovesNoDanger(t *testing.T) {
 	w := newWorld(t)
 	s := emailtest.Subject()

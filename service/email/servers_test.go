@@ -64,8 +64,8 @@ match from any for rcpt-to regex "^bot([+].*)?@mail.example$" action "bot"
 match from any for domain "home.example" action "others"
 `
 
-// servers are the servers of TestServers. OpenSMTPD has no TLS here, because that of Debian 12 cannot use it with
-// OpenSSL 3.
+// servers are the servers of TestServers. OpenSMTPD has no TLS here, because the package of Debian 12 ends each
+// handshake with an internal error.
 type servers struct {
 	t                     *testing.T
 	dir                   string
@@ -123,7 +123,8 @@ func TestServers(t *testing.T) {
 	}
 	yes := card.Links[0]
 	s.write("", card.ReplyTo, emailtest.Write("2@home.example", "MAILER-DAEMON@home.example", card.ReplyTo, "Failed", "x"))
-	s.write(ann, yes.To, emailtest.Write("3@home.example", ann, yes.To, yes.Subject, "away", "Auto-Submitted: auto-replied"))
+	s.write(ann, yes.To, emailtest.Write("3@home.example", ann, yes.To, yes.Subject, "away",
+		"Auto-Submitted: auto-replied"))
 	s.write(eve, yes.To, emailtest.Write("4@home.example", eve, yes.To, yes.Subject, "yes"))
 	if m = s.next(w); m.Contact != eve || !m.Unproven || m.Button != "" {
 		t.Errorf("a link of another person: %+v", m)
