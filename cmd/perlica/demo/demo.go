@@ -71,9 +71,10 @@ func run(ctx context.Context, a *frame.App, keep bool) (err error) {
 		}
 	}
 	s.env = environ(a.Environ, filepath.Join(s.dir, "home"))
+	frame.SurviveBrokenPipes() // Otherwise a closed pipe would end this process, and the folder would stay.
 	err = frame.Interruptible(ctx, left, s.play)
 	if err != nil || s.failed != nil {
-		return errors.Join(err, s.failed)
+		return frame.IgnoreClosedPipe(errors.Join(err, s.failed))
 	}
 	return a.Write(func(w io.Writer) error {
 		_, err := fmt.Fprint(w, farewell(s, keep))
