@@ -146,7 +146,9 @@ func needed(text string) map[string][]string {
 				}
 			}
 		}
-		Components struct{ Schemas map[string]struct{ Required []string } }
+		Components struct {
+			Schemas map[string]struct{ Required []string }
+		}
 	}
 	_ = json.Unmarshal([]byte(text), &api) // routes reports its error
 	list := map[string][]string{}

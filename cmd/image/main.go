@@ -1,4 +1,4 @@
-// Command image writes a container image as a folder in the OCI image layout. The image has the program, the
+// Command image writes a container image in the OCI image layout. The image has the program, the
 // certificates of public authorities, and three folders. Equal arguments give equal bytes.
 //
 //	image PROGRAM ARCHITECTURE VERSION SECONDS FOLDER

@@ -1,5 +1,5 @@
-// Package trail writes the debug trail: log lines that developers read when something went wrong. The trail is not
-// evidence. Package eventlog records the evidence.
+// Package trail writes the debug trail for developers. The trail is not evidence. Package eventlog records the
+// evidence.
 //
 // The package promises that its caller never gets an error. A full disk, an unwritable directory or a value that
 // cannot be encoded only costs lines, and [Trail.Lost] counts these. The package masks secrets ([redact.Text]) and

@@ -1,4 +1,4 @@
-// Package feishu is a channel over the long connection and the API of Feishu and Lark.
+// Package feishu is a channel over the API of Feishu and Lark.
 //
 // Feishu sends a frame over a WebSocket for each event. An event with a message is acknowledged only after the caller
 // of Poll has stored the message: a Poll with a cursor after the message proves this. Feishu repeats a message without

@@ -1,5 +1,5 @@
-// Package page holds the files of the browser's page: HTML, CSS and JavaScript modules in this
-// folder's assets. No build step changes them, and the page loads nothing from elsewhere.
+// Package page holds the files of the browser's page. These are HTML, CSS and JavaScript modules in the folder assets.
+// No build step changes them, and the page loads nothing from elsewhere.
 //
 // The first visit loads the modules that app.js imports. Further views are loaded at their first use: app.js lists them
 // in later. Such a view may have words and styles of its own, in files with the name of its module.
