@@ -51,7 +51,7 @@ func readFile(t *testing.T, name string) string {
 	return string(b)
 }
 
-// missing returns the lines that are only in old.
+// missing returns the lines that only the list "old" has.
 func missing(old, now []string) (lost []string) {
 	has := map[string]bool{}
 	for _, line := range now {
@@ -65,7 +65,8 @@ func missing(old, now []string) (lost []string) {
 	return lost
 }
 
-// lostNames compares exported names. Each line of api.txt gets the name of its package.
+// lostNames returns the exported names that only the old file has. Each line of api.txt gets the name of its
+// package.
 func lostNames(old, now string) []string {
 	names := func(text string) (list []string) {
 		dir := ""
@@ -119,8 +120,8 @@ func lostValues(old, now string) (lost []string) {
 	return lost
 }
 
-// lostRoutes compares descriptions of the HTTP API. A new version may change texts, and a request must not need a
-// further member.
+// lostRoutes compares descriptions of the HTTP API. A new version may change texts, but it must not make a further
+// member of a request mandatory.
 func lostRoutes(old, now string) []string {
 	lost := missing(routes(old), routes(now))
 	known := needed(old)

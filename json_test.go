@@ -116,8 +116,8 @@ func (p *commands) printed() (values [][]string) {
 	return values
 }
 
-// members returns a line for each member of a JSON value. The parameter name is the path of the value, and the
-// parameter above has the types that contain it.
+// members returns a line for each member of a JSON value. The parameter "name" is the path of the value. The
+// parameter "above" has the types that contain the value.
 func members(name string, t types.Type, above []types.Type) (lines []string) {
 	if slices.ContainsFunc(above, func(a types.Type) bool { return types.Identical(a, t) }) {
 		return []string{name + " as above"}

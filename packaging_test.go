@@ -123,8 +123,8 @@ func TestManifests(t *testing.T) {
 	t.Run("action", func(t *testing.T) { runAction(t, folder) })
 }
 
-// checkManifests checks that each manifest names the version, and for each system the archive's address, checksum and
-// program.
+// checkManifests checks that each manifest names the version. For each system it must name the archive's address,
+// checksum and program.
 func checkManifests(t *testing.T, folder string) {
 	seen := map[string]int{} // by system
 	check := func(manifest, url, sum, program string) {
@@ -231,8 +231,8 @@ func TestManifestsNeedAllArchives(t *testing.T) {
 	}
 }
 
-// checkNPM checks that the main package depends on a package of the same version for each system, and that each of
-// these has the program of its system.
+// checkNPM checks that the main package depends on one package for each system. Each such package must have the same
+// version and the program of its system.
 func checkNPM(t *testing.T, folder string) {
 	type manifest struct {
 		Name, Version, Description, License string
@@ -340,8 +340,8 @@ func TestUnitInDocs(t *testing.T) {
 	}
 }
 
-// TestUntriedOnMacOS writes the code that runs on macOS and not on Linux into docs/install.md: files by their build
-// constraints, and lines with the name of the system.
+// TestUntriedOnMacOS writes a list into docs/install.md: the code that runs on macOS and not on Linux. The list has
+// files by their build constraints, and lines with the name of the system.
 func TestUntriedOnMacOS(t *testing.T) {
 	var list strings.Builder
 	for _, s := range sources(t) {

@@ -14,9 +14,8 @@ import (
 	"github.com/perlica/perlica/eventlog/verify"
 )
 
-// TestNothingIsWithheldFromALog checks that a row of the table "withheld" is accepted as the reason for a missing
-// payload in an import, and not in the log itself. There a person with access to the file could hide payloads with such
-// rows.
+// TestNothingIsWithheldFromALog checks that a row of the table "withheld" explains a missing payload in an import.
+// In the log itself it explains nothing. There a person with access to the file could hide payloads with such rows.
 func TestNothingIsWithheldFromALog(t *testing.T) {
 	for _, tc := range []struct {
 		sql      string

@@ -249,8 +249,8 @@ func TestPruneRefusesAnOpenRun(t *testing.T) {
 	}
 }
 
-// TestPruneKeepsQuestionsOfFlows checks that pruning keeps the questions of flow runs that go on, also after a retry of
-// an ended one, and that it removes those of ended flow runs. It fails if a retried flow run counts as ended.
+// TestPruneKeepsQuestionsOfFlows checks that pruning removes the questions of ended flow runs only. A retry makes an
+// ended flow run go on. It fails if a retried flow run counts as ended.
 func TestPruneKeepsQuestionsOfFlows(t *testing.T) {
 	l, path := pruneLog(t)
 	begin := func(run string) {
@@ -355,7 +355,7 @@ func TestPreceding(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	for _, minute := range []int{0, 1, 2, 0, 3} { // the clock went back once
+	for _, minute := range []int{0, 1, 2, 0, 3} { // the clock was set back once
 		now = at.Add(time.Duration(minute) * time.Minute)
 		appendAll(t, l, fact(event.Truncated, event.Refs{}))
 	}

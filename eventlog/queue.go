@@ -211,7 +211,7 @@ func (q *queue) awaitCompletion(m Mark) error {
 	return nil
 }
 
-// end returns the mark of the newest entry. pending means that some entry has no result yet.
+// end returns the mark of the newest entry. The result "pending" says that at least one entry has no result yet.
 func (q *queue) end() (m Mark, pending bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

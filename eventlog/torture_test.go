@@ -304,7 +304,7 @@ func signingKeys(t *testing.T) string {
 	return dir
 }
 
-// orTaken returns err, or an error about a missing refusal if err is nil.
+// orTaken returns err if it is not nil. Otherwise it returns an error that says that the refusal is missing.
 func orTaken(err error) error {
 	if err == nil {
 		return errors.New("it was taken")

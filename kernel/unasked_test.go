@@ -140,8 +140,8 @@ func TestRefusedBeforeAnybodyWasAsked(t *testing.T) {
 	}
 }
 
-// TestOtherContentThanAllowed checks that a tool call is reported if it writes a content that its question did not
-// show, and if it ran before the agent asked about it.
+// TestOtherContentThanAllowed checks that a tool call is reported if its question did not show the written content.
+// A call that ran before its question is reported, too.
 func TestOtherContentThanAllowed(t *testing.T) {
 	const ask = `@request session/request_permission {"sessionId":"$session","toolCall":{"toolCallId":"a",` +
 		`"kind":"edit","title":"Write","content":[{"type":"diff","path":"a.txt","oldText":null,"newText":"harmless"}]},` +

@@ -184,8 +184,8 @@ func startDirs(r Request) []string {
 	return slices.Compact(dirs)
 }
 
-// Offers returns the approvals that a person may give together with the agent's allow_once option. It returns nil for a
-// refused or unreadable request, for a request that depends on an unknown value, and for a request without an
+// Offers returns the approvals that a person may give together with the agent's allow_once option. It returns nil
+// for a refused or unreadable request. It also returns nil for a request that depends on an unknown value or has no
 // allow_once option. The caller sets ID, By and Made. The caller sets Expires if the approval is to end.
 func (r Request) Offers() []Approval {
 	a, ok := approvalFor(r)

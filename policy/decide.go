@@ -127,7 +127,7 @@ func (p *Policy) DecideAssessed(q *Assessed) Decision {
 // Reason returns the reason as a sentence.
 func (d Decision) Reason() *message.Text { return &message.Text{Text: d.Why, Coded: d.Coded} }
 
-// because returns a copy of the decision with the reason why.
+// because returns a copy of the decision with the reason in the parameter "why".
 func (d Decision) because(why *message.Text) Decision {
 	d.Why, d.Coded = why.Text, why.Coded
 	return d

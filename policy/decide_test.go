@@ -171,8 +171,8 @@ func TestTiersAndModes(t *testing.T) {
 	}
 }
 
-// TestWord checks that a person can allow a refused command with a typed word, unless a rule, a standing no or the mode
-// deny also denies it.
+// TestWord checks that a person can allow a refused command with a typed word. The word does not help if a rule, a
+// standing no or the mode deny also denies the command.
 func TestWord(t *testing.T) {
 	never := Approval{Effect: Deny, Scope: ScopeContext, Command: "rm -rf ~"}
 	tests := []struct {

@@ -42,8 +42,8 @@ func TestEveryday(t *testing.T) {
 	}
 }
 
-// TestHostile checks disguised commands. None of the commands that must be refused may get the tier Ordinary, and at
-// most 1 % of the commands that need a question may.
+// TestHostile checks disguised commands. No command that must be refused may get the tier Ordinary. At most 1 % of
+// the commands that need a question may get it.
 func TestHostile(t *testing.T) {
 	count, ordinary := map[string]int{}, map[string]int{}
 	for _, entry := range entries(t, "hostile.txt") {

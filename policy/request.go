@@ -23,8 +23,8 @@ type Request struct {
 	HasCommand bool
 
 	Paths   []string // every named file and directory, absolute
-	Removes []string // the paths that the call removes, whatever its kind
-	Changes bool     // the call contains text to write into a file, whatever its kind
+	Removes []string // the paths that the call removes, for any kind of call
+	Changes bool     // the call contains text to write into a file, for any kind of call
 
 	Fields []Field // the other fields of the call
 	// Guesses are texts that may be commands. They may lead to a no or a question, and never to a yes.

@@ -130,8 +130,8 @@ func insidePath(dir, p string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// globFits reports whether the path p matches the glob of a rule. If resolved is true, p is a result of realPath, and
-// globFits also resolves the links in the part of the glob before its first wildcard.
+// globFits reports whether the path p matches the glob of a rule. If "resolved" is true, p is a result of realPath.
+// globFits then also resolves the links in the part of the glob before its first wildcard.
 func globFits(glob, p string, at shell.Place, resolved bool) bool {
 	base, rest := doublestar.SplitPattern(filepath.ToSlash(glob))
 	base = filepath.FromSlash(shell.Unescape(base))

@@ -96,8 +96,8 @@ func (r *reader) addField(name, value string, role Role) {
 	r.fields = append(r.fields, Field{Name: name, Value: value, Role: role})
 }
 
-// addUnread records a field with the role Unread. Its value may be a command or a path, so addUnread also records the
-// value as a guess, and as a path if it looks like one.
+// addUnread records a field with the role Unread. Its value may be a command or a path. addUnread therefore also
+// records the value as a guess, and as a path if the value looks like a path.
 func (r *reader) addUnread(name, value string) {
 	r.addField(name, value, Unread)
 	if strings.TrimSpace(value) != "" {

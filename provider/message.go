@@ -45,10 +45,10 @@ type Message struct {
 // ErrMessage means that a line is not a message.
 var ErrMessage = errors.New("not a JSON-RPC message")
 
-// ParseMessage reads only the top level of a line. A line is Malformed unless it is one JSON object with the members of
-// a JSON-RPC 2.0 message, each at most once. ParseMessage tolerates three deviations: a missing "jsonrpc"; an id of
-// null, which makes a method a notification; and an id without result and error, which is a response without a result.
-// JavaScript agents write such a response when a handler returns nothing.
+// ParseMessage reads only the top level of a line. A line is Malformed unless it is one JSON object with the members
+// of a JSON-RPC 2.0 message, each at most once. ParseMessage tolerates three deviations: a missing "jsonrpc"; an id
+// of null, which makes a method a notification; and an id without result and error, which is a response without a
+// result. JavaScript agents write such a response when a handler returns nothing.
 func ParseMessage(line []byte) Message {
 	env := Message{Frame: Frame{Line: line, Length: int64(len(line))}}
 	if err := env.parseLine(line); err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// TestUnreadableAnswer checks that an answer that is not one line with one message ends the wait for it at once, and
-// the error shows the line. An answer to another request or a text without a message ends no wait.
+// TestUnreadableAnswer checks an answer that is not one line with one message. The wait for the answer must end at
+// once, and the error must show the line. An answer to another request or a text without a message ends no wait.
 func TestUnreadableAnswer(t *testing.T) {
 	const answer = `{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}`
 	lines := func(s string) []string { return strings.Split(">"+strings.ReplaceAll(s, "\n", "\n>"), "\n") }

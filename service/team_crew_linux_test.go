@@ -28,8 +28,8 @@ type crew struct {
 	untilNow context.Context
 }
 
-// newCrew makes a team in which alice has the rights. The worker works until the test ends. The
-// test runs in parallel.
+// newCrew makes a team in which alice has the given rights. The worker works until the test ends. The test runs in
+// parallel.
 func newCrew(t *testing.T, url func(*hubtest.Server, string) string, rights ...access.Right) *crew {
 	t.Helper()
 	// These tests run in parallel, because they mostly wait.

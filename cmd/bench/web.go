@@ -184,7 +184,7 @@ func followAll(at, token string) {
 // webFollower is one client that follows the events of all logs.
 type webFollower struct {
 	at, token string
-	over      <-chan struct{} // for a slow follower: closed when the run is over; the follower then reads at full speed
+	over      <-chan struct{} // for a slow follower, which reads at full speed after this is closed
 	cursor    string
 	texts     int
 	finished  bool

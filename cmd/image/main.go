@@ -1,5 +1,5 @@
 // Command image writes a container image in the OCI image layout. The image has the program, the
-// certificates of public authorities, and three folders. Equal arguments give equal bytes.
+// certificates of public authorities, and three folders. The same arguments always give the same bytes.
 //
 //	image PROGRAM ARCHITECTURE VERSION SECONDS FOLDER
 package main

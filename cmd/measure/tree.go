@@ -198,8 +198,9 @@ func (t *tree) imports() (edges, floors int, chain []string) {
 	return edges, len(chain), chain
 }
 
-// usedOnce counts the functions and methods of the product. The result once is the number of unexported functions that
-// the product mentions exactly once. The result "short" is the number of these functions with at most five lines.
+// usedOnce counts the functions and methods of the product. The result "once" is the number of unexported functions
+// that the product mentions exactly once. The result "short" is the number of these functions with at most five
+// lines.
 func (t *tree) usedOnce() (functions, once, short int) {
 	for _, p := range t.product {
 		uses := map[types.Object]int{}

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// demoAt starts the demonstration at a terminal. The folder temp gets its files. The function next begins the next
-// step.
+// demoAt starts the demonstration at a terminal. The demonstration makes its files in the folder "temp". The
+// function "next" begins the next step.
 func demoAt(t *testing.T) (w *world, s *terminal, temp string, next func()) {
 	t.Helper()
 	w, temp = newWorld(t), t.TempDir()
@@ -41,8 +41,8 @@ func (w *world) nothingLeft(temp string) {
 	}
 }
 
-// TestDemo checks that a person plays the demonstration with the key y and Enter, that it leaves nothing, and that
-// README.md shows its output.
+// TestDemo checks that a person can play the demonstration with the keys y and Enter. The demonstration must leave
+// no file and no process, and README.md must show its output.
 func TestDemo(t *testing.T) {
 	w, s, temp, next := demoAt(t)
 	next()
@@ -73,7 +73,7 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// TestDemoStopped checks that Ctrl-C and a signal end the demonstration and leave nothing.
+// TestDemoStopped checks that Ctrl-C and a signal end the demonstration, and that no file and no process stays.
 func TestDemoStopped(t *testing.T) {
 	question := func(s *terminal, next func()) {
 		next()

@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// TestFlowDetached starts a detached flow run at a terminal and closes the terminal. The process of the flow run must
-// hold neither the terminal nor another descriptor of its starter, wait for a person's answer, and end the flow run.
+// TestFlowDetached starts a detached flow run at a terminal and closes the terminal. The process of the flow run
+// must have neither the terminal nor another descriptor of its starter. It must wait for a person's answer, and end
+// the flow run.
 //
 // It fails if the process stays in the terminal's session, inherits a descriptor, or does not wait for the answer.
 func TestFlowDetached(t *testing.T) {

@@ -59,8 +59,8 @@ func atLeast(n int, text string) error {
 	return nil
 }
 
-// TestNotifyTeamWork checks that a worker delivers the notifications of the inputs that it answers, once over its
-// restart, and that only the user's own tables count.
+// TestNotifyTeamWork checks that a worker delivers each notification of its inputs once, also after a restart. Only
+// the user's own tables count.
 func TestNotifyTeamWork(t *testing.T) {
 	w := newWorld(t)
 	s, database := hubtest.Shared(t)

@@ -87,8 +87,8 @@ func (w *world) inside(n int) {
 	w.logged(1, "sandbox.entered", `"mode":"off"`)
 }
 
-// TestSandboxReasonIsShown checks that the page and a phone show the reason for a question about a command that needs
-// more than the sandbox gives, in English and in Chinese.
+// TestSandboxReasonIsShown checks a question about a command that needs more than the sandbox gives. The page and a
+// phone must show this reason in English and in Chinese.
 func TestSandboxReasonIsShown(t *testing.T) {
 	const ask = `@ask execute "List containers" command="docker ps"`
 	t.Run("page", func(t *testing.T) {

@@ -66,7 +66,8 @@ func (s *terminal) asks(d *device.Devices, key devicetest.Key) (handle string) {
 	return handle
 }
 
-// confirms presses a key again and again until it counts. Keys before the question accepts answers are discarded.
+// confirms presses a key again and again until the question is answered. The question first ignores all keys for a
+// moment.
 func (s *terminal) confirms(key, answer string) {
 	s.w.t.Helper()
 	s.w.eventually("the key is taken", func() error {

@@ -11,9 +11,8 @@ import (
 // A ConsistencyProof shows that a later checkpoint of a log includes all events of an earlier one. No event of the
 // earlier checkpoint was changed or removed.
 //
-// Its text has these parts: ConsistencyHeader, the hashes of the proof (RFC 6962, section 2.1.2) in
-// base64, one on each line, an empty line, the earlier signed checkpoint, an empty line, and the
-// later signed checkpoint.
+// Its text has these parts: ConsistencyHeader, the hashes of the proof in base64, one on each line (RFC 6962,
+// section 2.1.2), an empty line, the earlier signed checkpoint, an empty line, and the later signed checkpoint.
 type ConsistencyProof struct {
 	Old, New Checkpoint
 	Path     []tlog.Hash

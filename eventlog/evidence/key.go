@@ -220,8 +220,8 @@ func writeKeys(dir string, k *Keys, move func(from, to string) error) (err error
 	return d.Close()
 }
 
-// Signer returns a signer for the checkpoints of the log with the name origin. The error wraps ErrKey if the user has
-// no key.
+// Signer returns a signer for the checkpoints of the log with the name in the parameter "origin". The error wraps
+// ErrKey if the user has no key.
 func (k *Keys) Signer(origin string) (note.Signer, error) {
 	if err := k.Ready(); err != nil {
 		return nil, err
@@ -242,8 +242,9 @@ func keyID(vkey string) (string, error) {
 	return parts[1], nil
 }
 
-// VerifierKey returns the verifier key for the log with the name origin. With this text, others verify the signatures
-// of the log's key. It has a name, a key id and a public key: see https://c2sp.org/signed-note.
+// VerifierKey returns the verifier key for the log with the name in the parameter "origin". With this text, others
+// verify the signatures of the log's key. The text has a name, a key id and a public key, see
+// https://c2sp.org/signed-note.
 func VerifierKey(origin string, public ed25519.PublicKey) string {
 	text, err := note.NewEd25519VerifierKey(origin, public)
 	if err != nil {
@@ -255,8 +256,8 @@ func VerifierKey(origin string, public ed25519.PublicKey) string {
 // KeyName returns the beginning of a verifier key: the key's name and its id.
 func KeyName(name string, hash uint32) string { return fmt.Sprintf("%s+%08x", name, hash) }
 
-// VerifierKeys returns the verifier keys for the log with the name origin. The current key is first. The retired keys
-// follow, the newest first. The result is nil if the keys cannot be used.
+// VerifierKeys returns the verifier keys for the log with the name in the parameter "origin". The current key is
+// first. The retired keys follow, the newest first. The result is nil if the keys cannot be used.
 func (k *Keys) VerifierKeys(origin string) []string {
 	var list []string
 	if k.Ready() != nil {
@@ -269,7 +270,7 @@ func (k *Keys) VerifierKeys(origin string) []string {
 	return list
 }
 
-// Verifiers returns the verifiers of the checkpoints of the log with the name origin.
+// Verifiers returns the verifiers of the checkpoints of the log with the name in the parameter "origin".
 func (k *Keys) Verifiers(origin string) []note.Verifier {
 	var list []note.Verifier
 	for _, text := range k.VerifierKeys(origin) {

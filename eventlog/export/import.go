@@ -22,8 +22,8 @@ import (
 
 // Import makes a new log at path from an export. It compares every payload and every event with its hash, and all of
 // them with the root and the checkpoint. If something differs, the error is an *ImportError, and there is no file at
-// path. The error wraps fs.ErrExist if there is already a file at path, or a file that would belong to a log at path by
-// its name.
+// path. The error wraps fs.ErrExist if there is already a file at path. The same holds for a file whose name would
+// make it part of a log at path.
 //
 // Import does not verify signatures. If the export has only a part of a log, the new file can be read, but not opened
 // for appending. When Import returns a nil error, the file survives a power failure. Import calls the function

@@ -148,9 +148,9 @@ func (b *Book) findEnd(f *os.File, fi fs.FileInfo) (end int64, err error) {
 }
 
 // compare compares the first bytes of the file with the log. The parameter "end" is the number of these bytes. The
-// result missing has the log's intents that the file does not name. The result "lost" counts the intents that the file
-// names and the log has lost. If the log has the intent of the last line, it has the intents of all lines, so compare
-// does not read the earlier lines. Only later intents can then be missing in the file.
+// result "missing" has the log's intents that the file does not name. The result "lost" counts the intents that the
+// file names and the log has lost. If the log has the intent of the last line, it has the intents of all lines, so
+// compare does not read the earlier lines. Only later intents can then be missing in the file.
 func compare(f *os.File, end int64, log Log) (missing []Call, lost int, err error) {
 	if last, ok, err := lastLine(f, end); err != nil {
 		return nil, 0, err

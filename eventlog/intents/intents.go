@@ -142,8 +142,9 @@ func Read(path string) (c Contents, err error) {
 	return c, err
 }
 
-// Names looks for an input in the file of the log at path. called means that the file names the input as called.
-// appended means that the log had the event on disk. A line counts even if its other fields are damaged.
+// Names looks for an input in the file of the log at path. The result "called" says that the file names the input as
+// called. The result "appended" says that the log had the event on disk. A line counts even if its other fields are
+// damaged.
 func Names(path, input string) (called, appended bool, err error) {
 	f, err := open(path)
 	if f == nil || err != nil {

@@ -265,8 +265,8 @@ func jwt(rest string) int {
 	return n
 }
 
-// encodedJSON returns the end of the base64 at s[at] if the base64 encodes JSON with a secret. Otherwise it returns
-// 0.
+// encodedJSON returns the end of the base64 text at s[at] if this text encodes JSON with a secret. Otherwise it
+// returns 0.
 func encodedJSON(s string, at int) int {
 	const longest = 64 << 10
 	if at > 0 && strings.IndexByte("+/-_", s[at-1]) >= 0 { // s[at] is in the middle of a base64 text

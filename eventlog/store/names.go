@@ -15,8 +15,9 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// A log stores each text of a header once, in the table names. The table entries has the ids of these texts. No id
-// changes its text. A changed text changes the header of each event that has the id, and so it differs from the leaf.
+// A log stores each text of a header once, in the table names. The table entries has the ids of these texts. The
+// text of an id never changes. If somebody changes a text, the header of each event with this id no longer matches
+// its leaf.
 
 // fixed are the names that schema.sql inserts, by their ids. The conditions of its indexes use these ids.
 var fixed = []string{"", string(event.Fact), string(event.Frame), string(event.Requested), string(event.Responded),
@@ -177,7 +178,7 @@ func (t *nameTexts) text(ctx context.Context, db sqlx.QueryerContext, id int64) 
 // ReadNames is the statement that reads the names with ids between two numbers, both included.
 const ReadNames = `SELECT id, name FROM names WHERE id BETWEEN ? AND ?`
 
-// NameBlock returns the first and the last id of the block of ids with this id.
+// NameBlock returns the first and the last id of the block that contains this id.
 func NameBlock(id int64) (first, last int64) { return id &^ (nameBlock - 1), id | (nameBlock - 1) }
 
 // textsOf returns the texts of the ids in a row of entries.

@@ -129,8 +129,8 @@ func (f *file) Head(ctx context.Context) (h Head, err error) {
 	return h, nil
 }
 
-// isNamed reports whether origin is the name of the log in its newest checkpoint. That name is needed if the first
-// event is damaged.
+// isNamed reports whether the parameter "origin" is the name of the log in its newest checkpoint. That name is
+// needed if the first event is damaged.
 func (f *file) isNamed(ctx context.Context, origin string) bool {
 	c, ok, err := f.reader.LastCheckpoint(ctx, 0)
 	return err == nil && ok && c.Origin == origin

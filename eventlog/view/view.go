@@ -311,7 +311,8 @@ func (v *View) applyPortion(ctx context.Context, end event.Event, ok bool) (even
 	return end.Seq, tx.Commit()
 }
 
-// applyEvents applies the events with at < Seq <= until. It sets damaged if one of them is damaged.
+// applyEvents applies the events with at < Seq <= until. It sets the field "damaged" if one of these events is
+// damaged.
 func (v *View) applyEvents(ctx context.Context, tx *sqlx.Tx, at, until event.Seq, damaged *bool) error {
 	for e, err := range v.reader.Events(ctx, event.Query{After: at, Until: until, Types: v.def.Types,
 		Class: event.Fact}) {

@@ -77,8 +77,8 @@ func cancelInner(ctx context.Context, log *eventlog.Log, id, by string) error {
 	return err
 }
 
-// nested returns the state of a flow run, followed by those of the flows inside of it that have begun, also in attempts
-// before a retry.
+// nested returns the state of a flow run, followed by the states of its begun inner flows. The inner flows of
+// attempts before a retry are included.
 func nested(ctx context.Context, log *eventlog.Log, id string) (all []*State, err error) {
 	ids := []string{id}
 	for i := 0; i < len(ids); i++ {

@@ -226,8 +226,8 @@ text = """{{ steps.a.state }} {{ steps.a.text }} {{ steps.a.json.k }} {{ steps.a
 			`p0donerun of `+one+` bad1failedthe agent stopped: refusalrun of `+two+` ["p", 0] p failed`)
 }
 
-// TestPassedOn checks that a failure and a skip are passed on, unless the step says "continue", and that
-// such a failure does not fail the flow run.
+// TestPassedOn checks that a failure and a skip affect the later steps. If the failed step says "continue", the
+// later steps and the flow run do not fail.
 func TestPassedOn(t *testing.T) {
 	const steps = "[[step]]\nid = 'a'\ntext = '1'\n%s\n[[step]]\nid = 'b'\nneeds = ['a']\ntext = '2'\n" +
 		"[[step]]\nid = 'c'\nneeds = ['b']\ntext = '3'\n"
@@ -505,8 +505,9 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// BenchmarkDrive measures the driver alone: the calls take no time and record nothing. The metrics are the durable rows
-// and the time of one step of a loop, and the memory in use at the end with the state of the flow run.
+// BenchmarkDrive measures the driver alone: the calls take no time and record nothing. The metrics are the durable
+// rows of one step of a loop, the time of one step, and the memory in use at the end. The memory includes the state
+// of the flow run.
 func BenchmarkDrive(b *testing.B) {
 	for _, items := range []int{100, maxItems} {
 		b.Run(fmt.Sprint(items), func(b *testing.B) {

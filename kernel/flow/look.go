@@ -85,7 +85,7 @@ func (s *State) lookAt(ctx context.Context, log file, locks string, st *StepStat
 		switch {
 		case called:
 			missed = 0
-		case st.Items[i].Attempt == 0: // a retried item waits, whatever the driver has begun
+		case st.Items[i].Attempt == 0: // a retried item waits, also if the driver has begun it before
 			missed++
 		}
 		if missed > st.Parallel {

@@ -156,9 +156,9 @@ func read(ctx context.Context, log event.Reader, id string, f *Flow) (s *State, 
 	return s, err
 }
 
-// These are the limits of read. A flow run with fewer than few events is read by one query. For a longer one, the log
-// is read in parts: about one part for minPart events of any run, but at most mostParts. With mostParts, a part of a
-// flow run of 10,000 items has as many of its events as the reader of a log fetches at once.
+// These are the limits of read. A flow run with fewer than few events is read by one query. For a longer one, the
+// log is read in parts: about one part for minPart events of any run, but at most mostParts. With mostParts, one
+// part of a flow run of 10,000 items has as many events as one read of the log returns.
 const (
 	few       = 256
 	minPart   = 4096

@@ -1,8 +1,8 @@
 // Package hindsight judges recorded questions again with other rules, and suggests rules.
 //
-// The package only reads. It never guesses: if a question cannot be judged again, the package counts it and says why.
-// Package kernel reads a recorded question by the same functions as a question of a running turn. Package policy judges
-// both.
+// The package only reads. It never guesses. If a question cannot be judged again, the package counts the question
+// and gives the reason. Package kernel reads a recorded question with the functions that read a question of a
+// running turn. Package policy judges both.
 package hindsight
 
 import (
@@ -39,7 +39,7 @@ func Read(ctx context.Context, log event.Reader, project string, at shell.Place,
 // Answer is the recorded answer to a question.
 type Answer string
 
-// These are the answers. A question that lapsed has the reason of the lapse as its Answer instead.
+// These are the values of Answer. The Answer of a lapsed question is the reason of the lapse instead.
 const (
 	allowed Answer = "allowed"
 	denied  Answer = "denied"
@@ -73,7 +73,7 @@ type Judge struct {
 	policies map[asker]*policy.Policy
 	decided  map[asked]policy.Decision
 
-	// whole is a Judge with more rules, of which this one has the rules with the numbers in keep. It may be nil.
+	// whole is a Judge with more rules, or nil. This Judge has those of its rules whose numbers are in keep.
 	whole *Judge
 	keep  []int
 }

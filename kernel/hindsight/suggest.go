@@ -40,9 +40,9 @@ type Suggestion struct {
 	TOML string `json:"toml"`
 }
 
-// Suggest returns a small set of rules that, together with the rules of the Judge, answers the questions that a person
-// always answered in one way. No rule allows a question that a person denied, or denies one that a person allowed. This
-// also holds if only some of the rules are used. Each allow rule is for the tier "ordinary" alone. A rule with a
+// Suggest returns a small set of further rules for the Judge. These rules answer the questions that a person always
+// answered in one way. No rule allows a question that a person denied, and no rule denies a question that a person
+// allowed. This also holds for each part of the set. Each allow rule is for the tier "ordinary" alone. A rule with a
 // wildcard answers at least two different requests. Suggest stops with the error of ctx if ctx ends.
 func (j *Judge) Suggest(ctx context.Context, list []Question) (Suggestions, error) {
 	s, err := newSuggester(ctx, j, list)
@@ -64,7 +64,8 @@ func (j *Judge) Suggest(ctx context.Context, list []Question) (Suggestions, erro
 }
 
 // safe chooses patterns with this effect until no pattern contradicts a recorded answer. It first compares each
-// question with the few patterns that may match it, which is fast. The last comparison is with all patterns.
+// question only with the few patterns that may match it, because this is fast. At the end it compares each question
+// with all patterns.
 func (s *suggester) safe(ctx context.Context, effect policy.Effect) ([]*pattern, error) {
 	for {
 		x := s.newIndex(s.choose(effect))
@@ -81,8 +82,8 @@ func (s *suggester) safe(ctx context.Context, effect policy.Effect) ([]*pattern,
 	}
 }
 
-// pattern is a candidate for a rule. A pattern of commands has words, and rest means that more words may follow. A
-// pattern of files has a kind and a glob. The glob is "" for a request that names no file.
+// pattern is a candidate for a rule. A pattern of commands has words. If the field "rest" is true, more words may
+// follow. A pattern of files has a kind and a glob. The glob is "" for a request that names no file.
 type pattern struct {
 	effect policy.Effect
 	key    string // identifies the pattern
@@ -492,9 +493,10 @@ var effectOf = map[Answer]policy.Effect{allowed: policy.Allow, denied: policy.De
 // anyOption offers each answer, so that no missing option of an agent hides the effect of a rule.
 var anyOption = []policy.Option{{ID: "yes", Kind: "allow_once"}, {ID: "no", Kind: "reject_once"}}
 
-// blockWrong blocks each pattern that takes part in a decision against a recorded answer. It returns false if there is
-// no such pattern. "find" returns the chosen patterns that may match a question. All have the same effect. The present
-// rules that ask or deny do not count: they could hide such a decision, and other projects do not have them.
+// blockWrong blocks each pattern that contributes to a decision against a recorded answer. It returns false if there
+// is no such pattern. The function "find" returns the chosen patterns that may match a question. All patterns have
+// the same effect. blockWrong ignores the present rules that ask or deny. Such a rule could hide a wrong decision,
+// and other projects do not have the rule.
 func (s *suggester) blockWrong(ctx context.Context, effect policy.Effect,
 	find func(*subject) group) (wrong bool, err error) {
 	for _, one := range s.subjects {
@@ -543,8 +545,8 @@ func (one *subject) isPart(p *pattern) bool {
 	})
 }
 
-// mayFit reports whether the pattern may fit a question that cannot be judged again. Its paths may lead elsewhere now,
-// so each pattern of its kind fits. If the log has lost the question, each pattern fits.
+// mayFit reports whether the pattern may fit a question that cannot be judged again. The question's paths may lead
+// to other files now, so each pattern of its kind fits. If the log has lost the question, each pattern fits.
 func (one *subject) mayFit(p *pattern) bool {
 	switch {
 	case p.words == nil:
@@ -557,8 +559,8 @@ func (one *subject) mayFit(p *pattern) bool {
 	})
 }
 
-// needed leaves out the denying patterns whose questions are all denied by others. A denying rule also matches
-// other spellings of a command, so two patterns may deny the same question.
+// needed leaves out a denying pattern if other patterns deny all of its questions. A denying rule also matches other
+// spellings of a command, so two patterns may deny the same question.
 func (s *suggester) needed(ctx context.Context, chosen []*pattern) ([]*pattern, error) {
 	x := s.newIndex(slices.DeleteFunc(slices.Clone(chosen), func(p *pattern) bool { return p.effect != policy.Deny }))
 	left := map[string]int{}          // by the id of a request: the number of patterns that deny it

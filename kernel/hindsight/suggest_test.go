@@ -84,8 +84,8 @@ func checkSuggestions(t *testing.T, list []hindsight.Question) hindsight.Suggest
 	return s
 }
 
-// checkDenied checks that the suggested rules allow no denied question: neither alone nor with the present rules, and
-// also without the present rules that ask or deny. The requests of questions that cannot be judged again are in lost.
+// checkDenied checks that the suggested rules allow no denied question. It tries them alone, with all present rules,
+// and with only the present rules that allow. The requests of questions that cannot be judged again are in lost.
 func checkDenied(t *testing.T, present []policy.Rule, list []hindsight.Question,
 	lost map[event.InteractionID]*policy.Assessed) hindsight.Suggestions {
 	t.Helper()

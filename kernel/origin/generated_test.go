@@ -191,9 +191,9 @@ func joined(lines []string) string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// TestGenerated makes random changes of a file by the tools of several agents, by hand, by tool calls that failed and
-// by calls without an end. It knows the author of each line. At least 95 of 100 lines that tools wrote have their run,
-// and no line has another run.
+// TestGenerated makes random changes of a file by hand and by the tools of several agents. Some tool calls fail, and
+// some have no end. It knows the author of each line. At least 95 of 100 lines that tools wrote have their run, and
+// no line has another run.
 func TestGenerated(t *testing.T) {
 	right, of := 0, 0
 	for seed := range uint64(40) {

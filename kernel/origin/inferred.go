@@ -9,9 +9,10 @@ import (
 	"github.com/perlica/perlica/kernel/fact"
 )
 
-// inferred returns the files that have changed during a run without a tool call that describes the change. The event is
-// an observation of the work tree. The result is empty unless this observation and the one before the turn are
-// complete, the earlier one precedes the first tool call, and no other run began or ended between both.
+// inferred returns the files that have changed during a run without a tool call that describes the change. The event
+// is an observation of the work tree. The result is empty unless this observation and the one before the turn are
+// complete. The earlier observation must precede the first tool call. No other run may begin or end between the two
+// observations.
 func inferred(ctx context.Context, log event.Reader, after event.Event) ([]Change, error) {
 	f, err := fact.Decode[fact.TreeObserved](after)
 	if err != nil || f.When != "after" || f.Late || f.More || len(f.Changed) == 0 {

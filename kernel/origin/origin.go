@@ -1,7 +1,7 @@
 // Package origin finds the run of each changed file and of each line of a file.
 //
-// The package promises that it never guesses. A line has an origin only if the recorded content of a tool call has the
-// line, and if the present file still has the line at that place. The origin of every other line is unknown. The
+// The package promises that it never guesses. A line has an origin only if the recorded content of a tool call has
+// the line. The present file must still have the line at that place. The origin of every other line is unknown. The
 // package only reads: it starts no agent and no other program.
 package origin
 

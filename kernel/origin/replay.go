@@ -190,9 +190,9 @@ func (r *replay) undoBlock(block []line, m []int, before []string) (old []line) 
 const barrier = "\x00"
 
 // blocks returns for each of the lines the index of the same line in the state, or unmatched. It matches a block of
-// equal lines if the block has minPlace letters, and if one of its lines occurs once in the state and once in the
-// lines. "all" means that the lines are a whole file. A block at the beginning or at the end of both then needs no such
-// line.
+// equal lines if the block has minPlace letters. One line of the block must occur once in the state and once in the
+// lines. "all" means that the lines are a whole file. A block at the beginning or at the end of both then needs no
+// such line.
 func (r *replay) blocks(all bool, lines []string) []int {
 	state := make([]string, len(r.state))
 	for i, l := range r.state {

@@ -185,8 +185,8 @@ func TestUnaskedByTheRecord(t *testing.T) {
 	}
 }
 
-// TestApprovedContent checks that a yes counts only for the content of the request, and only if the request came before
-// the end of the tool call. A longer report of the same change keeps its approver.
+// TestApprovedContent checks that a yes counts only for the content of the request. The request must come before the
+// end of the tool call. A longer report of the same change keeps its approver.
 func TestApprovedContent(t *testing.T) {
 	const old, text, evil = "the old line\n", "harmless content of many letters\n", "evil content that nobody saw\n"
 	for _, test := range []struct{ made, before, want string }{
@@ -235,8 +235,8 @@ func TestApprovedInput(t *testing.T) {
 	}
 }
 
-// TestCopiedBlock checks that a tool's copy of an older block does not give the older block to the tool after a person
-// has deleted the copy.
+// TestCopiedBlock checks a tool's copy of an older block. After a person has deleted the copy, the older block must
+// not have the tool as its origin.
 func TestCopiedBlock(t *testing.T) {
 	const block = "\tfirst := computeSomethingLong(1)\n\tsecond := computeSomethingLong(2)\n"
 	const end = "// the end of the file\n"

@@ -5,8 +5,9 @@
 // file inside the project is started only while its bytes are the trusted ones. The program has no rights of a person:
 // it counts as a process of an agent.
 //
-// The one idea is the private copy. Perlica reads a file of the project once, compares these bytes with the trusted
-// digest, and starts a copy of the bytes in the user's own folder. A later change of the file cannot reach the start.
+// The one idea is the private copy. Perlica reads a file of the project once and compares these bytes with the
+// trusted digest. It then starts a copy of the bytes in the user's own folder. A later change of the file cannot
+// reach the start.
 //
 // The package does not judge the result of a program, and it starts nothing a second time.
 package program

@@ -257,8 +257,8 @@ func TestVerifiableCut(t *testing.T) {
 	}
 }
 
-// TestVerifiableLeftOut checks that nothing vouches for the reason of a left out payload except a pruning in the file,
-// and that a report without a number of calls does not say that no input was sent twice.
+// TestVerifiableLeftOut checks that only a pruning in the file proves the reason of a missing payload. A report
+// without a number of calls must not say that no input was sent twice.
 func TestVerifiableLeftOut(t *testing.T) {
 	r := event.Refs{Session: "s", Run: "r", Input: "the-input"}
 	l := newSignedLog(t, event.NewFact(event.Requested, "perlica", r, fact.Requested{}),
@@ -404,8 +404,8 @@ func hostileEvents() []event.Event {
 	return events
 }
 
-// TestVerifiableHostile checks that no text of an event becomes an element of the page, and that the script of Python
-// writes the same page for such events.
+// TestVerifiableHostile checks that no text of an event becomes an element of the page. The Python script must write
+// the same page for such events.
 func TestVerifiableHostile(t *testing.T) {
 	l := newSignedLog(t, hostileEvents()...)
 	file := l.report(t, event.Query{})

@@ -335,7 +335,7 @@ func (k *Keeper) record(ctx context.Context, states stateSet, d Decision, furthe
 }
 
 // answer answers a planned input and releases the lock of its schedule. If Answer refuses the input or a step of its
-// flow run, answer records this as a missed time, because the schedule then leaves the input to a person.
+// flow run, answer records a missed time. The schedule then leaves the input to a person.
 //
 // The inputs for missed times come one after another: such an input waits until turn accepts a value.
 func (k *Keeper) answer(ctx context.Context, p *planned, turn chan struct{}) error {

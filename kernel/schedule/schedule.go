@@ -5,8 +5,8 @@
 // schedule, its state and the time. A process that was asleep for some days records one event for all missed times,
 // and makes at most one input for each schedule.
 //
-// The package calls no agent. A Keeper gets a function that answers one input. The Keeper records the planned input by
-// an event and holds the schedule's lock during the call, so that another process sees that the input is running.
+// The package calls no agent. A Keeper gets a function that answers one input. The Keeper records the planned input
+// by an event. It holds the schedule's lock during the call, so that another process sees that the input is running.
 package schedule
 
 import (

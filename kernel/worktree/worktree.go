@@ -230,8 +230,8 @@ func (o *observer) readOthers(dir string, known map[string]bool) error {
 	return o.ctx.Err()
 }
 
-// readKnown reads a file of the index. If the mode, the size and the time are those of the index, and the index is
-// newer than the file, readKnown trusts the hash in the index. Otherwise it hashes the file.
+// readKnown reads a file of the index. readKnown trusts the hash in the index if the file has the mode, the size and
+// the time of the index. The index must be newer than the file. Otherwise it hashes the file.
 func (o *observer) readKnown(e entry, written time.Time) {
 	info, err := o.root.Lstat(filepath.FromSlash(e.path))
 	if err != nil {

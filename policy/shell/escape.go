@@ -345,8 +345,8 @@ var sshCommands = lazily(`(?i)(proxy|local|knownhosts)command`)
 var systemPath = []string{"/bin", "/sbin", "/usr", "/snap", "/nix", "/opt/homebrew", "/System", "/Library",
 	"/Applications"}
 
-// searchPath asks about a variable with a list of directories, such as PATH, if programs or their code are then also
-// searched outside the project, the home and the system directories.
+// searchPath judges a variable with a list of directories, such as PATH. It asks if the list has a directory outside
+// the project, the home and the system directories.
 func (w *walker) searchPath(name string, value field, st *state) {
 	for dir := range strings.SplitSeq(value.text, ":") {
 		if dir == pathText || strings.Contains(dir, unknownText) || value.origin.is(network) {

@@ -13,9 +13,9 @@ var ownVars = strings.Fields("PATH LD_LIBRARY_PATH PYTHONPATH NODE_PATH RUBYLIB 
 // such variables.
 var ownName = lazily(`^[a-z][a-z0-9]*$`)
 
-// Each expression matches names of variables. In the value, judgeExported accepts a path in a temporary directory
-// for scratchVars, a path in the home for installVars, a route of a server for routeVars, and any address for
-// publicVars. A variable of proxyVars names a proxy, and a variable of commandVars names a program.
+// Each expression matches names of variables. For scratchVars, judgeExported accepts a path in a temporary
+// directory. For installVars it accepts a path in the home, for routeVars a route of a server, and for publicVars
+// any address. A variable of proxyVars names a proxy, and a variable of commandVars names a program.
 var (
 	scratchVars = lazily(`(?i)(^|_)(TE?MP|(GO)?TE?MP_?DIR|(GO|GOMOD)?CACHE(_?(DIR|HOME|PATH))?|GOPATH|GOBIN|` +
 		`OUT(PUT)?(_?(DIR|FILE|PATH))?|LOGS?(_?(FILE|DIR|PATH))?|` +

@@ -256,8 +256,8 @@ func TestWrappingKeepsRefused(t *testing.T) {
 	}
 }
 
-// FuzzClassify checks for any text that Judge does not panic or hang, that its verdict is complete, and that a refused
-// command stays refused inside another command.
+// FuzzClassify checks for any text that Judge does not panic or hang, and that its verdict is complete. A refused
+// command must stay refused inside another command.
 func FuzzClassify(f *testing.F) {
 	for _, tier := range tiers {
 		for _, c := range commands(f, tier) {

@@ -191,8 +191,8 @@ func TestSecure(t *testing.T) {
 	}
 }
 
-// TestProxySettings checks that the configured proxy takes precedence over the environment's, NO_PROXY applies, an
-// address of this machine uses no proxy, and no error quotes a password.
+// TestProxySettings checks that the configured proxy takes precedence over the environment's, and that NO_PROXY
+// applies. An address of this machine uses no proxy. No error quotes a password.
 func TestProxySettings(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("SSL_CERT_FILE is for Unix systems that are not macOS")

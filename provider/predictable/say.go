@@ -158,8 +158,8 @@ func stream(a *args) action {
 	return func(ctx context.Context, r *request) error {
 		wait := max(every, r.delay)
 		line, number := streamLine(r, kind, size)
-		// A batch fits into the buffer of a pipe (64 KiB), so that a fast reader does not get half a line and wait for
-		// the rest.
+		// A batch fits into the buffer of a pipe (64 KiB). A fast reader therefore never gets half a line and waits
+		// for the other half.
 		batch := make([]byte, 0, max(32<<10, len(line)))
 		for i := range count {
 			if number > 0 {

@@ -302,11 +302,11 @@ func (p *Process) Kill() error {
 	return err
 }
 
-// End ends all processes that the agent started. It records the processes below the agent, closes stdin,
-// waits for the grace, sends SIGTERM to the group, waits again and sends SIGKILL to the group. On Linux it
-// then sends the same signals to processes that left the group. It waits for all of them. If ctx is done, End
-// gives no further grace, but it still ends the processes and waits. The error is a *survivedError if a process
-// could not be ended. Later and concurrent calls wait for the first and return its error.
+// End ends all processes that the agent started. It records the processes below the agent, closes stdin and waits
+// for the grace. It sends SIGTERM to the group, waits again and sends SIGKILL to the group. On Linux it then sends
+// the same signals to processes that left the group. It waits for all of them. If ctx is done, End gives no further
+// grace, but it still ends the processes and waits. The error is a *survivedError if a process could not be ended.
+// Later and concurrent calls wait for the first and return its error.
 func (p *Process) End(ctx context.Context) error {
 	if ctx.Err() != nil {
 		p.endGrace()

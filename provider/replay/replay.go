@@ -70,7 +70,7 @@ type kind uint8
 
 const (
 	say    kind = iota // the agent sent a notification
-	ask                // the agent sent a request, a question
+	ask                // the agent sent a request, such as a question
 	await              // the client answered a question
 	cancel             // the client sent session/cancel
 	answer             // the agent answered the request of the exchange

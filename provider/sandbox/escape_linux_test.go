@@ -348,8 +348,8 @@ func (w world) marks(dir string) error {
 	return err
 }
 
-// onVictim returns the error of an attempt on the victim. After a success it checks by the command line that the
-// process is the victim, because numbers of processes may have another meaning inside the sandbox.
+// onVictim returns the error of an attempt on the victim. After a success it checks the command line, to prove that
+// the process is the victim. A process may have another number inside the sandbox.
 func (w world) onVictim(err error) error {
 	if err != nil {
 		return err

@@ -36,9 +36,10 @@ type Channel interface {
 	Poll(ctx context.Context, cursor string) (messages []Inbound, next string, err error)
 	// Send sends one message and returns its id on the platform.
 	Send(ctx context.Context, m Outbound) (id string, err error)
-	// After reports whether a message of the last Poll came after a message sent in the same chat, for which Send
-	// returned the id in the parameter "sent". It uses the platform's numbers or, without them, the order in which this
-	// channel learned of the messages. Clocks do not prove an order. After returns false if the order is unknown.
+	// After reports whether a message of the last Poll came after a sent message of the same chat. The parameter
+	// "sent" is the id that Send returned for the sent message. It uses the platform's numbers or, without them, the
+	// order in which this channel learned of the messages. Clocks do not prove an order. After returns false if the
+	// order is unknown.
 	After(m Inbound, sent string) bool
 }
 

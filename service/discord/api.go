@@ -166,7 +166,7 @@ type mentions struct {
 	Replied bool     `json:"replied_user"`
 }
 
-// isID reports whether a text is a snowflake, the kind of id that Discord gives to everything.
+// isID reports whether a text is a snowflake. All ids of Discord have this form.
 func isID(s string) bool {
 	_, err := strconv.ParseUint(s, 10, 64)
 	return err == nil && len(s) >= 2 && s[0] != '0' && s[0] != '+'

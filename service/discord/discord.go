@@ -6,7 +6,8 @@
 // press of a button is acknowledged after the caller has recorded it. No error and no returned text contains the token.
 // Each Send sends a message at most once. The package follows no redirect.
 //
-// A connection to the gateway outlives a Poll. It has two goroutines: one reads, one sends heartbeats. Close ends both.
+// A connection to the gateway stays open between two calls of Poll. One of its two goroutines reads, and the other
+// sends heartbeats. Close ends both.
 package discord
 
 import (
@@ -111,8 +112,8 @@ func New(opt Options) (*Channel, error) {
 	return c, nil
 }
 
-// readToken returns the bot's id, which is the first part of its token. Its errors name the secret that was pasted
-// instead.
+// readToken returns the bot's id, which is the first part of its token. If a person pasted another secret of
+// Discord, the error names the kind of this secret.
 func readToken(token string) (self string, err error) {
 	if strings.HasPrefix(token, "Bot ") {
 		return "", errors.New(`the token must not begin with "Bot "`)

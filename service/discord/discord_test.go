@@ -91,7 +91,7 @@ func connect(t *testing.T, bot *discord.Channel, cursor string) string {
 	return next
 }
 
-// nothing fails if a poll returns a message before a later message arrives.
+// nothing fails the test if a poll returns any message before a later message arrives.
 func (w *world) nothing(t *testing.T, bot *discord.Channel, cursor string) string {
 	t.Helper()
 	w.Say(dm, ada, "Ada", "the end")
@@ -241,7 +241,8 @@ func TestThreads(t *testing.T) {
 	}
 }
 
-// TestWithoutTheIntent checks that a bot without the Message Content intent works, and says so for a hidden message.
+// TestWithoutTheIntent checks that a bot works without the Message Content intent. The bot must name the intent if
+// the content of a message is hidden.
 func TestWithoutTheIntent(t *testing.T) {
 	w := start(t, nil, func(w *world) { w.SetFlags(0) })
 	next := connect(t, w.bot, "")

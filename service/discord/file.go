@@ -16,7 +16,7 @@ import (
 	"github.com/perlica/perlica/service/channel"
 )
 
-// fileTime is a factor. The time limit of a file is this factor times the limit of any other request.
+// fileTime is the ratio of the time limit of a file to the limit of any other request.
 const fileTime = 10
 
 func inboundFile(f file) channel.File {
@@ -110,7 +110,8 @@ func (c *Channel) postFile(ctx context.Context, m channel.Outbound, o outgoing, 
 	if err != nil {
 		return fmt.Errorf("discord: %w: %w", channel.ErrNotSent, err)
 	}
-	// The rest of the form is made first. The length of the request is then known, and no other goroutine has to write.
+	// The rest of the form is built before the request begins. Then the request's length is known, and no second
+	// goroutine is necessary.
 	var form bytes.Buffer
 	w := multipart.NewWriter(&form)
 	err = w.WriteField("payload_json", string(text))

@@ -38,8 +38,8 @@ func TestDuplicates(t *testing.T) {
 	w.nothing(t, w.bot, next)
 }
 
-// TestContinues checks that no message is lost and none comes twice, whatever ends the connection. Messages come before
-// the end, during the pause, and afterwards. The same holds for another process that gets the cursor.
+// TestContinues checks that no end of the connection loses a message or delivers a message twice. Messages come
+// before the end, during the pause, and afterwards. The same holds for another process that gets the cursor.
 func TestContinues(t *testing.T) {
 	for _, c := range []struct {
 		name         string
@@ -138,8 +138,8 @@ func TestHistoryFails(t *testing.T) {
 	w.nothing(t, w.bot, next)
 }
 
-// TestPairedLater checks that the chat of a contact that was paired by a message is read after a lost session. Its
-// earlier messages stay those of a stranger.
+// TestPairedLater checks a contact that is paired by a message. After a lost session, the bot reads the contact's
+// chat. The contact's messages from before the pairing remain the messages of a stranger.
 func TestPairedLater(t *testing.T) {
 	var paired atomic.Bool
 	w := start(t, nil, func(w *world) { w.opt.Paired = func(who string) bool { return who == ada && paired.Load() } })
@@ -212,7 +212,7 @@ func TestHeartbeats(t *testing.T) {
 	w.nothing(t, w.bot, next)
 }
 
-// TestStarts checks that a bot that may begin no further session waits as long as Discord asks.
+// TestStarts checks a bot that may not begin another session yet. The bot waits as long as Discord demands.
 func TestStarts(t *testing.T) {
 	w := start(t, nil, func(w *world) { w.SetStarts(0) })
 	_, _, err := w.bot.Poll(t.Context(), "")

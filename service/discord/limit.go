@@ -11,7 +11,8 @@ import (
 	"github.com/perlica/perlica/service/channel"
 )
 
-// longestWait is the longest pause for a rate limit that a request waits for. For a longer one it fails at once.
+// longestWait is the longest pause of a rate limit that a request waits for. If the pause is longer, the request
+// fails at once.
 const longestWait = 5 * time.Second
 
 // longestLimit is the longest pause that an answer can demand.

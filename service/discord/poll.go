@@ -73,12 +73,12 @@ const (
 // mostChats limits the number of known chats. The chat with the oldest last message is forgotten first.
 const mostChats = 100
 
-// mostIdle is the number of events without a message for the bot after which the cursor moves nevertheless. A later
-// process then has less to read again.
+// mostIdle is a number of events without a message for the bot. After so many events Poll moves the cursor, so that
+// a later process has fewer events to read again.
 const mostIdle = 500
 
-// overlap is the time before the last message of a chat from which its history is read. Discord may deliver two
-// messages of one moment in another order.
+// overlap is the distance from the beginning of a history to the last known message of the chat. Discord may deliver
+// two messages of the same moment in another order.
 const overlap = 10 * time.Second
 
 // Poll returns the messages to the bot and the presses of its buttons. It acknowledges a press after its message lies
@@ -202,8 +202,8 @@ func (c *Channel) confirm(ctx context.Context, cursor string) error {
 // pressTime is the time in which Discord waits for the acknowledgement of a press.
 const pressTime = 3 * time.Second
 
-// acknowledge ends the waiting sign of a pressed button. It makes one attempt, because Discord shows a failure after
-// three seconds and then refuses the acknowledgement. The press counts in any case.
+// acknowledge makes Discord remove the waiting sign from a pressed button. It makes one attempt, because Discord
+// shows a failure after three seconds and then refuses the acknowledgement. The press counts in any case.
 func (c *Channel) acknowledge(i *interaction) {
 	ctx, cancel := context.WithTimeout(c.closing, pressTime)
 	defer cancel()
@@ -389,7 +389,7 @@ func (c *Channel) isAddressed(m *message, kind chatKind) bool {
 		m.Referenced.Author.ID == c.self || slices.ContainsFunc(m.Mentions, func(u user) bool { return u.ID == c.self })
 }
 
-// elsewhere is the ReplyTo of a message that answers a message in another chat.
+// elsewhere is the value of ReplyTo if the answered message is in another chat.
 const elsewhere = "elsewhere"
 
 // inbound returns the content of a message. ok is false if the message has no content.

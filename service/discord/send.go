@@ -102,7 +102,7 @@ func compose(m channel.Outbound) (o outgoing, err error) {
 	if m.Silent {
 		o.Flags |= suppressNotifications
 	}
-	// A press names no message, and a message of another chat cannot be answered.
+	// The id of a press belongs to no message, and a message in another chat cannot be answered.
 	if chat, id, err := parseID(m.ReplyTo); err == nil && chat == m.Chat {
 		o.Reference = &reference{Message: id}
 	}

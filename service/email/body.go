@@ -297,7 +297,7 @@ const shortEnd = 20
 
 func isQuote(line string) bool { return strings.HasPrefix(strings.TrimSpace(line), ">") }
 
-// hasQuote reports whether a text has words of another person: marked lines or a forwarded mail.
+// hasQuote reports whether a text quotes another person, by marked lines or by a forwarded mail.
 func hasQuote(text string) bool {
 	for line := range strings.SplitSeq(text, "\n") {
 		line = strings.TrimSpace(line)

@@ -1,10 +1,11 @@
 // Package email is a channel over IMAP and SMTP.
 //
-// The name of a sender can be forged, so it proves nothing. The channel gives each contact a secret address and names
-// it as the reply address of each mail. A mail is the contact's own only if it comes from the contact's address to the
-// contact's secret address. Any other mail may pair its sender with a code, and does nothing else. An option of a
-// question has an address, too. The address is bound to the contact, the mail of the question, and the option. It
-// stands only in a mailto link of that mail, so an automatic reply, a bounce or a quoted text cannot reach it.
+// The name of a sender can be forged, so it proves nothing. The channel gives each contact a secret address and
+// names it as the reply address of each mail. A mail is the contact's own only if it comes from the contact's
+// address to the contact's secret address. Any other mail may pair its sender with a code, and does nothing else.
+// Each option of a question has a secret address, too. The address is bound to the contact, the mail of the
+// question, and the option. Only a mailto link of that mail contains the address. Automatic replies, bounces and
+// quoted texts therefore do not go to this address.
 //
 // The channel ignores mails that no person has written: automatic replies, bounces and mailing lists. It opens the
 // mailbox read-only and changes nothing in it. A cursor never passes a mail that was not returned.
@@ -107,7 +108,8 @@ func New(opt Options) (*Channel, error) {
 // Name returns "email".
 func (c *Channel) Name() string { return "email" }
 
-// Limits returns the limits of the channel. Mail itself has no limit of a text, and a longer one is unreadable.
+// Limits returns the limits of the channel. Mail does not limit the length of a text. The channel does, because a
+// longer text is unreadable.
 func (c *Channel) Limits() channel.Limits {
 	return channel.Limits{Text: maxText, Buttons: true, Files: true, Format: channel.HTML, Forgeable: true}
 }

@@ -66,7 +66,7 @@ func (w *world) deliver(text string) {
 // poll returns the next messages, or none if there are no new mails.
 func (w *world) poll() []channel.Inbound {
 	w.Helper()
-	for range 3 { // the first Poll of an empty mailbox only finds its position, and an ended connection returns nothing
+	for range 3 { // the first Poll only finds its position, and a Poll with an ended connection returns nothing
 		list, next, err := w.ch.Poll(w.Context(), w.cursor)
 		if err != nil {
 			w.Fatal(err)
@@ -218,8 +218,8 @@ func TestAutomatic(t *testing.T) {
 	}
 }
 
-// TestThreads checks that a thread is a chat, that an answer belongs to it for mail programs, and that a reply to an
-// answer belongs to it, also after a restart.
+// TestThreads checks that a thread is a chat. Mail programs show an answer in its thread. A reply to the answer
+// belongs to the same chat, also after a restart.
 func TestThreads(t *testing.T) {
 	w := newWorld(t)
 	first, secret := w.meet()
@@ -251,8 +251,8 @@ func TestThreads(t *testing.T) {
 	}
 }
 
-// TestCursor checks that each mail is returned once, also over restarts, and again under the same id if the server
-// numbers its mails anew.
+// TestCursor checks that each mail is returned once, also after a restart. If the server changes the numbers of its
+// mails, the mails are returned again with the same ids.
 func TestCursor(t *testing.T) {
 	w := newWorld(t)
 	_, secret := w.meet()
@@ -298,8 +298,8 @@ func TestNoMessageID(t *testing.T) {
 	}
 }
 
-// TestWaits checks that a waiting Poll returns a new mail, with and without IDLE. The end of the context ends it. A
-// connection that the server ends while the channel waits is no fault.
+// TestWaits checks that a waiting Poll returns a new mail, with and without IDLE. The end of the context ends the
+// Poll. A connection that the server ends while the channel waits is no fault.
 func TestWaits(t *testing.T) {
 	for _, noIdle := range []bool{false, true} {
 		w := newWorld(t, func(s *emailtest.Server) { s.NoIdle = noIdle })

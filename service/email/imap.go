@@ -95,8 +95,8 @@ func said(err error) error {
 	return err
 }
 
-// within runs the steps of a function. It closes the connection if ctx ends or the time is over, so that each step
-// ends.
+// within runs a function that uses the connection. It closes the connection at the end of ctx or of the time limit,
+// so that the function returns.
 func (b *mailbox) within(ctx context.Context, limit time.Duration, steps func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

@@ -198,7 +198,8 @@ func (c *Channel) fill(m *channel.Inbound, l letter, b body) {
 	}
 }
 
-// keepFiles stores the files of a mail in the private folder. It returns the names of the others.
+// keepFiles stores the files of a mail in the private folder. It returns the names of the files that it did not
+// store.
 func (c *Channel) keepFiles(id string, files []file) (kept []channel.File, left []string) {
 	room := c.opt.MaxFile
 	for i, f := range files {

@@ -25,7 +25,7 @@ const (
 	firstDays   = 1         // days that the empty cursor covers
 )
 
-// position is a cursor: all mails up to a number were returned.
+// position is a cursor. Poll has returned all mails up to its number.
 type position struct {
 	validity uint32 // the generation of the numbers
 	uid      imap.UID
@@ -130,7 +130,7 @@ func (c *Channel) pollBox(ctx context.Context, box *mailbox, at position) (list 
 		uids = uids[:batch]
 	case len(uids) == 0 && at.validity == box.validity:
 		return nil, at, nil
-	case len(uids) == 0: // nothing recent is there, so the position is before the next mail
+	case len(uids) == 0: // there is no recent mail, so the position is before the next mail
 		next.uid = max(box.next, 1) - 1
 		return nil, next, nil
 	}
@@ -217,7 +217,7 @@ func (c *Channel) inbound(ctx context.Context, box *mailbox, p part) (m channel.
 	return m, l.refs, true, nil
 }
 
-// fileTime is a factor. The time limit of a mail with files is this factor times the limit of any other step.
+// fileTime is the ratio of the time limit of a mail with files to the limit of any other step.
 const fileTime = 10
 
 // noteThread remembers the title of a thread and its newest mail, so that answers belong to the thread everywhere.

@@ -99,8 +99,8 @@ func short(text string) string {
 	return fmt.Sprintf("%.*s", most, strings.Join(strings.Fields(strings.ToValidUTF8(text, "\uFFFD")), " "))
 }
 
-// Send delivers one mail and returns the server's last reply. Its errors have the kinds of [channel.Channel]. Without
-// the server's reply to the whole text, the result is unknown.
+// Send delivers one mail and returns the server's last reply. Its errors have the kinds of [channel.Channel]. If the
+// server's reply to the whole text is missing, the result is unknown.
 func (s Server) Send(ctx context.Context, from, to string, text []byte) (reply string, err error) {
 	c, done, err := s.login(ctx)
 	if err != nil {

@@ -206,8 +206,8 @@ func refusal(resp *http.Response, text []byte) error {
 	return e
 }
 
-// unsure are codes after which the result is unknown: internal errors, and a message with the same key that is being
-// sent.
+// unsure are codes after which the result is unknown. They mean an internal error, or that a message with the same
+// key is being sent.
 var unsure = []int{1, 2200, 55001, 90203, 1000040343, 230049}
 
 // reset returns the pause of an answer that limits the rate.

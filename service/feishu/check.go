@@ -11,8 +11,8 @@ import (
 	"github.com/perlica/perlica/service/channel"
 )
 
-// scopes lists the scopes of the app, each with its use. One name of each line is enough. Without a required scope the
-// channel does not work.
+// scopes lists the scopes that the app needs, each with its use. If a line has several names, one of them is enough.
+// Without a required scope the channel does not work.
 var scopes = []struct {
 	names    []string
 	use      string

@@ -1,9 +1,9 @@
 // Package feishu is a channel over the API of Feishu and Lark.
 //
-// Feishu sends a frame over a WebSocket for each event. An event with a message is acknowledged only after the caller
-// of Poll has stored the message: a Poll with a cursor after the message proves this. Feishu repeats a message without
-// an acknowledgement. It does not repeat the press of a button, but shows an error to the person, who can press again.
-// A message's id is Feishu's own, so a repeated message has the same id. No error and no returned text contains the
+// Feishu sends a frame over a WebSocket for each event. The channel acknowledges a message only after the caller of
+// Poll has stored it. A Poll with a cursor after the message proves this. Feishu repeats an unacknowledged message.
+// Feishu does not repeat an unacknowledged press of a button. It shows an error, and the person can press again. A
+// message's id is Feishu's own, so a repeated message has the same id. No error and no returned text contains the
 // app's secret, a token or the address of a socket. The package sends each message at most once for each Send, and
 // follows no redirect.
 //

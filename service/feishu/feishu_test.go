@@ -138,8 +138,8 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// TestAcknowledgedWhenRecorded checks that an event is acknowledged only after the Poll that proves that its message
-// was stored. An event without a message is acknowledged at once.
+// TestAcknowledgedWhenRecorded checks that an event with a message is acknowledged only after the next Poll, which
+// proves that the message was stored. Any other event is acknowledged at once.
 func TestAcknowledgedWhenRecorded(t *testing.T) {
 	w := start(t)
 	w.Say(ada, ada, "hello", nil)
@@ -209,8 +209,8 @@ func TestDeadConnection(t *testing.T) {
 	w.waits(func() bool { return w.acknowledged() == 1 })
 }
 
-// TestToken checks that one token serves several calls, that a new one is fetched before its end, and that a refused
-// one is not used again.
+// TestToken checks that several calls use one token. The channel fetches a new token before the end of the old one.
+// It does not use a refused token again.
 func TestToken(t *testing.T) {
 	w := start(t)
 	for range 3 {
@@ -364,7 +364,7 @@ func TestErrorCodes(t *testing.T) {
 	}
 }
 
-// TestHostileIDs checks that an id that is no id of Feishu reaches no address.
+// TestHostileIDs checks that a text which is not an id of Feishu does not become part of an address.
 func TestHostileIDs(t *testing.T) {
 	w := start(t)
 	ctx := t.Context()

@@ -18,7 +18,7 @@ import (
 	"github.com/perlica/perlica/service/channel"
 )
 
-// fileTime is a factor. The time limit of a file is this factor times the limit of any other request.
+// fileTime is the ratio of the time limit of a file to the limit of any other request.
 const fileTime = 10
 
 // These are Feishu's limits of sent files.
@@ -45,7 +45,7 @@ func (c *Channel) Fetch(ctx context.Context, message string, n int, f channel.Fi
 		return "", err
 	}
 	defer func() { _ = resp.Body.Close() }() // it was read or is not needed
-	// The answer is a file or an error. A file of JSON comes with a name.
+	// The answer is a file or an error. An error is JSON without a file name, and a JSON file has a file name.
 	if resp.StatusCode != http.StatusOK || isJSON(resp) && resp.Header.Get("Content-Disposition") == "" {
 		if err = readAnswer(resp, nil); err == nil {
 			err = errors.New("the answer is no file")

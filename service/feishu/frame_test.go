@@ -34,7 +34,7 @@ func TestRecordedFrames(t *testing.T) {
 	}
 }
 
-// TestMalformedFrames checks that no part of a frame passes for a frame that has more.
+// TestMalformedFrames checks that an incomplete or malformed frame is refused, and that unknown fields are ignored.
 func TestMalformedFrames(t *testing.T) {
 	for _, text := range []string{"08", "0880", "42", "4205", "4205aa", "2a030a05", "09", "0900", "0d000000", "0b", "00",
 		"ffffffffffffffffffff01", "42ffffffffffffffffff01", "0f"} {

@@ -122,8 +122,9 @@ func (c *Channel) acknowledge(ctx context.Context, p pending) {
 	_ = p.on.ws.Write(ctx, websocket.MessageBinary, f.encode()) // Feishu repeats a message without an acknowledgement
 }
 
-// awaitAcknowledged waits until no press on a card waits for its acknowledgement. Feishu undoes an edit of a card that
-// comes before the acknowledgement. The wait ends with the three seconds after which Feishu expects none.
+// awaitAcknowledged waits until no press on a card waits for its acknowledgement. Feishu undoes an edit of a card
+// that comes before the acknowledgement. The wait lasts at most three seconds, because Feishu expects no
+// acknowledgement after that.
 func (c *Channel) awaitAcknowledged(ctx context.Context, card string) {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()

@@ -14,7 +14,7 @@ import (
 	"github.com/perlica/perlica/service/channel"
 )
 
-// fileTime is a factor. The time limit of a file is this factor times the limit of any other request.
+// fileTime is the ratio of the time limit of a file to the limit of any other request.
 const fileTime = 10
 
 // Fetch downloads a file to the private folder.

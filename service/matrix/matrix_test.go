@@ -210,7 +210,7 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// TestReactionAfterARestart checks that a new process recognises the messages of an earlier one.
+// TestReactionAfterARestart checks that a new process recognises the messages of an earlier process.
 func TestReactionAfterARestart(t *testing.T) {
 	w := newWorld(t)
 	room := w.room()

@@ -185,7 +185,8 @@ func (c *Channel) gap(ctx context.Context, self, room, before, end string) (list
 	return list, nil
 }
 
-// entrance reports whether an event brings the account into its room.
+// entrance reports whether an event begins the membership of the account in its room: an invitation, or a join
+// without an invitation.
 func (e event) entrance(self string) bool {
 	if e.Type != memberType || e.State == nil || *e.State != self {
 		return false
@@ -521,8 +522,8 @@ func (c *Channel) decline(ctx context.Context, room string) error {
 	return lasting(fmt.Sprintf("leaving %s", room), err)
 }
 
-// lasting returns an error only if a later attempt can succeed. Otherwise one room would stop all others. The person
-// can invite the account again.
+// lasting returns an error only if a later attempt can succeed. A permanent error of one room must not stop the
+// other rooms. The person can invite the account again.
 func lasting(what string, err error) error {
 	var r *refusal
 	if err == nil || errors.As(err, &r) && !errors.Is(err, channel.ErrNotSent) {

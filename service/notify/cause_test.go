@@ -192,8 +192,8 @@ func TestQuestions(t *testing.T) {
 	}
 }
 
-// TestTablesOfOneTarget checks that two tables for one target make one notification for a cause, at the earlier time
-// and with the content that one of them asks for.
+// TestTablesOfOneTarget checks that two tables for one target make one notification for a cause. It is sent at the
+// earlier time, and has the content if one of the tables asks for it.
 func TestTablesOfOneTarget(t *testing.T) {
 	w := newWorld(t, table("desktop", "after = \"1h\"")+
 		"[[notify]]\nwhen = [\"question\"]\nto = \"desktop\"\ncontent = true\n")

@@ -25,7 +25,7 @@ import (
 	"github.com/perlica/perlica/kernel/project"
 )
 
-// world is a project with a log, whose events the test writes.
+// world is a project with a log. The test writes the events of the log.
 type world struct {
 	*testing.T
 	dir     string

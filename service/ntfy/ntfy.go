@@ -3,9 +3,10 @@
 // It sends notices and questions to a private topic, and reads answers by action buttons.
 //
 // Each button publishes its option and a MAC to a second topic, which the channel reads. The MAC binds the question,
-// the option and the topic, and it is the id of the answer, so that it counts once. A text that somebody publishes
-// there is nothing but a pairing code, because ntfy names no sender. The package refuses a topic without protection and
-// with a name that can be guessed. No error contains the token or the topic, and the package follows no redirect.
+// the option and the topic. The MAC is also the id of the answer, so that an answer counts once. Any other text in
+// the second topic can only be a pairing code, because ntfy names no sender. The package refuses a topic without
+// protection and with a name that can be guessed. No error contains the token or the topic, and the package follows
+// no redirect.
 package ntfy
 
 import (
@@ -63,7 +64,7 @@ var _ interface {
 	channel.Checker
 } = (*Channel)(nil)
 
-// ErrGuessable says that a topic has no protection.
+// ErrGuessable says that others can read a topic: it needs no token, and its name can be guessed.
 var ErrGuessable = errors.New("ntfy: everyone can read the topic, and its name can be guessed")
 
 var topicForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[-_A-Za-z0-9]{1,55}$`) })

@@ -160,7 +160,8 @@ func TestPairingLink(t *testing.T) {
 	}
 }
 
-// TestCursor checks that a new process reads on after the cursor, and everything if the server has lost the cursor.
+// TestCursor checks that a new process reads the messages after the cursor. If the server has lost the cursor, the
+// process reads all messages.
 func TestCursor(t *testing.T) {
 	w := newWorld(t, nil)
 	for i := range 3 {

@@ -15,7 +15,7 @@ import (
 	"github.com/perlica/perlica/service/channel"
 )
 
-// fileTime is a factor. The time limit of a file is this factor times the limit of any other request.
+// fileTime is the ratio of the time limit of a file to the limit of any other request.
 const fileTime = 10
 
 // Fetch downloads a file to the private folder. Poll has named the file.
@@ -34,7 +34,7 @@ func (c *Channel) Fetch(ctx context.Context, message string, n int, f channel.Fi
 	if err := c.call(ctx, "files.info", url.Values{"file": {f.Remote}}, &a); err != nil {
 		return "", err
 	}
-	// The token must not reach another server. A file may lie on one, for example on Google Drive.
+	// The token must not reach another server. A file may be on another server, for example on Google Drive.
 	at, err := url.Parse(a.File.URL)
 	if err != nil || !c.isSlack(at) {
 		return "", &channel.RejectedError{Why: "it does not lie on Slack"}

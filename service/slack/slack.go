@@ -1,10 +1,10 @@
 // Package slack is a channel over Slack's Socket Mode and Web API.
 //
-// Slack sends an envelope over a WebSocket for each event. An envelope with a message is acknowledged only after the
-// caller of Poll has stored the message: a Poll with a cursor after the message proves this. Slack repeats an envelope
-// without an acknowledgement. A message's id consists of its channel and its time, so a repeated message has the same
-// id. No error and no returned text contains a token or the address of a socket. The package sends each message at most
-// once for each Send, and follows no redirect.
+// Slack sends an envelope over a WebSocket for each event. The channel acknowledges a message's envelope only after
+// the caller of Poll has stored the message. A Poll with a cursor after the message proves this. Slack repeats an
+// unacknowledged envelope. A message's id consists of its channel and its time, so a repeated message has the same
+// id. No error and no returned text contains a token or the address of a socket. The package sends each message at
+// most once for each Send, and follows no redirect.
 //
 // A thread is a chat. In a channel the bot reads only messages that mention it, and its answer begins a thread. In a
 // direct message the bot also answers without a thread.

@@ -128,8 +128,8 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// TestAcknowledgedWhenRecorded checks that an envelope is acknowledged only after the Poll that proves that its message
-// was stored. An envelope without a message is acknowledged at once.
+// TestAcknowledgedWhenRecorded checks that an envelope with a message is acknowledged only after the next Poll,
+// which proves that the message was stored. Any other envelope is acknowledged at once.
 func TestAcknowledgedWhenRecorded(t *testing.T) {
 	w := start(t)
 	w.Say("D0ADA", "U0ADA", "hello", nil)
@@ -232,7 +232,8 @@ func TestThreads(t *testing.T) {
 	}
 }
 
-// TestWordsOfOthers checks the messages that are no present words of a person.
+// TestWordsOfOthers checks the messages that no person has just written, such as edited messages and messages of
+// bots.
 func TestWordsOfOthers(t *testing.T) {
 	w := start(t)
 	w.Say("D0ADA", "U0BOT", "of another bot", map[string]any{"bot_id": "B0OTHER"})

@@ -138,8 +138,8 @@ func (f *FlowCalls) await(ctx context.Context, c flow.Call, id string) (res flow
 	return res, failed(&res.Result, err)
 }
 
-// failed turns the end of an input that is never called into the result of a failed call, so that a person can let the
-// step make a new one. It returns other errors.
+// failed makes the result of a failed call from the end of an input that is never called. A person can then let the
+// step make a new call. It returns other errors.
 func failed(res *record.Result, err error) error {
 	var stopped *kernel.StoppedError
 	var refused *RefusedError

@@ -161,7 +161,7 @@ func (l *Live) readRun(ctx context.Context, s hub.Status) (said bool, err error)
 	if head <= l.at {
 		return false, nil
 	}
-	// Until the run has recorded its intent to call the agent, a process of the worker may die. Another process may
+	// The worker's process may have died before the run recorded its intent to call the agent. Another process may
 	// then have started a new run.
 	if l.run == nil || !l.run.Intended {
 		e, ok, err := r.Last(ctx, event.Query{Input: event.InputID(s.ID), Types: []event.Type{event.MessageReceived},

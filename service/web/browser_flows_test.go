@@ -94,7 +94,7 @@ func (p *tab) stepIs(step, words string) {
 }
 
 // testFlows starts a flow by its form, answers its question, follows the graph, ends the flow run and looks at the
-// list, on a phone and on a desktop, in two languages, dark and light.
+// list. It does this on a phone and on a desktop, in two languages, dark and light.
 func testFlows(t *testing.T, b *browser) {
 	b.flowFile(b.dirs[0], "review.toml", wideFlow)
 	b.flowFile(b.dirs[0], "inner.toml", innerFlow)

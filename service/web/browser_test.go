@@ -317,7 +317,8 @@ func (b *browser) paired(name string, size []int64, rights ...access.Right) *tab
 	return p
 }
 
-// pair pairs a page, playing the person at both sides. It returns the code.
+// pair pairs a page with the server. It acts as the person at the page and as the person at the terminal. It returns
+// the code.
 func (b *browser) pair(p *tab, name string, yes bool, rights ...access.Right) (code string) {
 	b.t.Helper()
 	pairing, err := b.devices.OpenPairing(b.t.Context(), rights, "test")

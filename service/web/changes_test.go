@@ -130,8 +130,8 @@ func TestBlame(t *testing.T) {
 	}
 }
 
-// TestBlameReadsOnlyRecordedFiles checks that nobody reads a file out of the project, a file without a recorded change,
-// or one of Perlica's own files, and that the answer does not tell which of them exist.
+// TestBlameReadsOnlyRecordedFiles checks that the server refuses files outside the project, files without a recorded
+// change, and Perlica's own files. The answer must not tell which of them exist.
 func TestBlameReadsOnlyRecordedFiles(t *testing.T) {
 	w := newWorld(t, 1, allowing)
 	outside := filepath.Join(filepath.Dir(w.dirs[0]), "outside.txt")

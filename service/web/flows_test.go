@@ -194,8 +194,8 @@ func TestFlowAtOnce(t *testing.T) {
 	}
 }
 
-// TestFlowRefused checks that a request starts only a flow of the project's folder flows, with its own inputs, and with
-// permissions that are not looser than the project's.
+// TestFlowRefused checks that a request starts only a flow of the project's folder flows, with the inputs of this
+// flow. The permissions must not be looser than the project's.
 func TestFlowRefused(t *testing.T) {
 	w := newWorld(t, 2)
 	dir := w.dirs[0]

@@ -174,7 +174,7 @@ func (w *world) serve() {
 	w.t.Cleanup(func() { stop(w.t, server, served) })
 }
 
-// again starts another server at the address of the stopped one.
+// again starts another server at the address of the stopped server.
 func (w *world) again() {
 	w.t.Helper()
 	listener, err := net.Listen("tcp", w.http.Listener.Addr().String())

@@ -39,7 +39,7 @@ type message struct {
 	Files   []file    `json:"files"`
 }
 
-// file is a file in either direction.
+// file is a file of a received or a sent message.
 type file struct {
 	Name string `json:"name"`
 	MIME string `json:"mime,omitempty"`

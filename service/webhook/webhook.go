@@ -55,7 +55,7 @@ const (
 
 // Options configures a webhook.
 type Options struct {
-	Listen   string         // host:port; empty means DefaultListen
+	Listen   string         // host:port, or empty for DefaultListen
 	ReplyURL string         // the address for replies
 	Secret   channel.Secret // at least 16 bytes
 	// AllowRemote lets other machines send messages, and lets replies go to another machine without

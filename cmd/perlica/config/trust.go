@@ -115,8 +115,8 @@ func (a *app) askTrust(ctx context.Context, yes bool) error {
 	return a.Say("Trusted, until the files change.")
 }
 
-// untrusted returns the untrusted files of hooks and policy programs, and those of the flows of schedules. All of these
-// files lie inside the project. untrusted includes the files of settings that do not count yet.
+// untrusted returns the untrusted files of hooks, policy programs and schedules' flows. All of these files lie
+// inside the project. untrusted includes the files of settings that do not count yet.
 func (a *app) untrusted(p *project.Project) (programs, flows []program.File, err error) {
 	as, err := p.AsTrusted()
 	if err != nil {

@@ -1,8 +1,8 @@
 // Package demo is the command that plays a demonstration for a newcomer.
 //
-// The demonstration runs the real commands as child processes, with the built-in agent, in a new folder. The children
-// have no other Perlica home than this folder. At a terminal the person answers the question. Without a terminal nobody
-// answers it, and Perlica says no as always.
+// The demonstration runs the real commands as child processes, with the built-in agent, in a new folder. The
+// children have no other Perlica home than this folder. At a terminal the person answers the question. Without a
+// terminal nobody answers the question, and Perlica says no, as in any other run.
 package demo
 
 import (
@@ -64,7 +64,8 @@ func run(ctx context.Context, a *frame.App, keep bool) (err error) {
 		}()
 	}
 	s.project, s.stranger = filepath.Join(s.dir, "project"), filepath.Join(s.dir, "stranger")
-	// The folder .perlica_config makes the project. Without it, a git work tree above would be the project.
+	// The folder .perlica_config marks the project. Without this folder, a git work tree in a parent folder would be
+	// the project.
 	for _, dir := range []string{filepath.Join(s.project, ".perlica_config"), s.stranger} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return err

@@ -182,7 +182,7 @@ func (s *stage) playProof(ctx context.Context) error {
 	return nil
 }
 
-// shorten leaves out the middle of a proof: the question in full.
+// shorten leaves out the middle of a proof, which contains the whole question.
 func shorten(proof string) string {
 	const first, last = 7, 8
 	lines := strings.SplitAfter(proof, "\n")

@@ -53,7 +53,7 @@ func (s *stage) act(ctx context.Context, sentence string, code int, args ...stri
 	cmd.Stdout, cmd.Stderr = s.Stdout, s.Stderr
 	var out *output
 	if !s.attended {
-		// The child must see no terminal, otherwise it would wait for an answer of a person.
+		// The child must not see a terminal. Otherwise the child would wait for a person's answer.
 		out = &output{to: s.Stdout}
 		cmd.Stdout, cmd.Stderr = out, out
 	}
@@ -76,7 +76,7 @@ func (s *stage) command(ctx context.Context, args []string) *exec.Cmd {
 	return cmd
 }
 
-// check compares the end of a command with the expected exit code. The argument err is the error of its end.
+// check compares the exit code of a command with the expected one. The parameter "err" is the error of exec.Cmd.
 func (s *stage) check(ctx context.Context, cmd *exec.Cmd, err error, code int) error {
 	var exit *exec.ExitError
 	switch {
@@ -128,7 +128,7 @@ func (s *stage) wait(ctx context.Context) error {
 	return err
 }
 
-// output passes on the output of a command. It closes the channel found when the text want has arrived.
+// output passes on the output of a command. It closes the channel "found" when the text "want" has arrived.
 type output struct {
 	to    io.Writer
 	want  string

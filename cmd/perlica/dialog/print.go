@@ -198,8 +198,8 @@ func (p *Printer) warning(w record.Warned) {
 	p.Note("warning: " + strings.ReplaceAll(w.Subtype, "_", " ") + ": " + frame.OneLine(w.Detail))
 }
 
-// mostJudged is the largest number of columns for an action that the policy has decided, such as a command. 'perlica
-// log show' shows the whole action.
+// mostJudged is the largest number of columns for an action that the policy has decided, such as a command. The
+// command 'perlica log show' shows the whole action.
 const mostJudged = 300
 
 func (p *Printer) update(n record.Updated) {

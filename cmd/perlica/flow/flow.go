@@ -398,8 +398,8 @@ type printer struct {
 	err    error           // the first error of standard output
 }
 
-// drawGraph lets the printer draw the graph in place of lines for the changes, if standard output and standard error
-// are a terminal that can move its cursor. The caller must call the function "stop" at the end.
+// drawGraph lets the printer draw the graph in place of lines for the changes. Standard output and standard error
+// must be a terminal that can move its cursor. The caller must call the function "stop" at the end.
 func (p *printer) drawGraph(run string) (stop func()) {
 	a := p.a
 	if p.asJSON || screen.StatusWidth(a.Stderr, a.Getenv) == nil || !screen.IsTerminal(a.Stdout) {

@@ -226,9 +226,9 @@ type driving struct {
 	calls   flow.Team // nil unless a team answers the calls
 }
 
-// answering returns the mode for the questions of agents, and the time for which such a question waits. The questions
-// of a detached flow run wait for other front ends, as those of a schedule do. terminal means that a person can answer
-// here.
+// answering returns the mode for the questions of agents, and the time for which such a question waits. The
+// questions of a detached flow run wait for other front ends, like the questions of a schedule. terminal means that
+// a person can answer here.
 func (d *driving) answering(terminal bool) (policy.Mode, time.Duration) {
 	if d.f.detached {
 		d.f.stay, d.f.WaitPermissions = true, cmp.Or(d.f.WaitPermissions, d.p.Config.AnswerTimeout)

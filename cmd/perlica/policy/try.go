@@ -106,9 +106,9 @@ func (a *app) showTrial(asJSON bool, t hindsight.Trial) error {
 	})
 }
 
-// pastQuestions returns the recorded questions that the flags select, and the present rules of each project. The result
-// damaged is an error that names the damaged logs. The questions of such a log are in the list, but the ones with
-// damaged events cannot be judged.
+// pastQuestions returns the recorded questions that the flags select, and the present rules of each project. The
+// result "damaged" is an error that names the damaged logs. The list has the questions of such a log, but questions
+// with damaged events cannot be judged.
 func (a *app) pastQuestions(ctx context.Context, f pastFlags) (present map[string][]policy.Rule,
 	list []hindsight.Question, damaged, err error) {
 	since, _, err := frame.ParseTimeRange(f.since, "", time.Now())

@@ -16,8 +16,8 @@ const (
 )
 
 // pump is the standard input of readline. It passes bytes to readline only while a line is read. After a byte that
-// may end the line, pump waits until the editor knows whether the line has ended, because the next bytes may belong
-// to the next reader.
+// may end the line, pump waits until the editor knows whether the line has ended. The next bytes may belong to the
+// next reader.
 type pump struct {
 	e *Editor
 

@@ -28,7 +28,7 @@ func (s *settling) Changed(now time.Time) {
 	}
 }
 
-// Left returns the time that is left of the pause. columns is the width that the terminal reports now.
+// Left returns the time that is left of the pause. The parameter "columns" is the present width of the terminal.
 func (s *settling) Left(now time.Time, columns int) time.Duration {
 	if columns != s.columns && s.columns > 0 {
 		s.Changed(now)

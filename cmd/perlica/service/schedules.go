@@ -16,9 +16,9 @@ import (
 	"github.com/perlica/perlica/kernel/schedule"
 )
 
-// startSchedules sends the inputs of a project's schedules at their planned times, until the function stop is called.
-// stop returns when all calls have ended, after the bridge's time of grace at the latest. load reads the project
-// again, so that changed schedules take effect.
+// startSchedules sends the inputs of a project's schedules at their planned times, until the function stop is
+// called. The function "stop" returns when all calls have ended, after the bridge's time of grace at the latest. The
+// function "load" reads the project again, so that changed schedules take effect.
 func startSchedules(p *project.Project, runner *kernel.Runner, load func() (*project.Project, error),
 	log *slog.Logger) (stop func()) {
 	work := schedule.Work{Runner: runner, Load: load, Grace: p.Config.Service.Grace, Stay: true,

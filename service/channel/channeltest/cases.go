@@ -405,7 +405,7 @@ func wrongClock(w *world) {
 	}
 }
 
-// unrecorded checks that a message comes again if the process died before the message was on record.
+// unrecorded checks that the platform delivers a message again if the process died before it recorded the message.
 func unrecorded(w *world) {
 	w.receives(w.write("first"))
 	id := w.write("second")
@@ -508,7 +508,8 @@ var outcome = map[Fault]struct {
 	LateDrop:        {[]kind{unknown, sent}, true},
 }
 
-// sendingFaults checks that no error claims more than the channel can know, and that no fault makes two messages.
+// sendingFaults checks the kind of each error, and that no fault makes two messages. An error must not say "not
+// sent" if the message may have arrived.
 func sendingFaults(w *world) {
 	for f, want := range outcome {
 		if !w.s.Has(f) {
@@ -569,7 +570,7 @@ func editingFaults(w *world) {
 	}
 }
 
-// receivingFaults checks that each message comes in spite of faults.
+// receivingFaults checks that each message arrives in spite of faults.
 func receivingFaults(w *world) {
 	w.receives(w.write("first"))
 	for _, f := range []Fault{RateLimit, ServerError, Half, Drop, LateDrop} {

@@ -23,8 +23,8 @@ type Subject struct {
 	Secrets []string
 	// Start starts a platform with one bot. The platform ends with the test.
 	Start func(t testing.TB) Platform
-	// Dial returns a channel to a started platform. Another process than the platform's may call it. files is the private
-	// folder for received files.
+	// Dial returns a channel to a started platform. A process other than the platform's may call Dial. files is the
+	// private folder for received files.
 	Dial func(address, files string) (channel.Channel, error)
 	// Lacks has the reason for each missing capability.
 	Lacks map[Capability]string
@@ -72,7 +72,7 @@ type Platform interface {
 	Sent() []Sent
 	// Wait returns nil when ok returns true, and the error of ctx when ctx ends first. It calls ok after every change.
 	Wait(ctx context.Context, ok func() bool) error
-	// Fail lets the next calls of an operation meet these faults, one after the other.
+	// Fail injects these faults into the next calls of an operation, one fault into each call.
 	Fail(on Operation, faults ...Fault)
 	// Echo delivers the bot's last message to the bot.
 	Echo()
@@ -149,8 +149,8 @@ const (
 	LateDrop Fault = "connection dropped after the effect"
 )
 
-// Faults are the faults of [Platform.Fail] that no call has met yet. The zero value has none. Its methods may be called
-// from several goroutines.
+// Faults are the faults of [Platform.Fail] that were not injected into a call yet. The zero value has none. Its
+// methods may be called from several goroutines.
 type Faults struct {
 	mu      sync.Mutex
 	waiting map[Operation][]Fault
@@ -174,8 +174,8 @@ func (f *Faults) Replace(on Operation, faults ...Fault) {
 	f.Fail(on, faults...)
 }
 
-// Next removes the next fault of an operation and returns it. It returns "" without a fault, or if the function "fits"
-// is not nil and does not accept the fault.
+// Next removes the next fault of an operation and returns it. If no fault is left, Next returns "". It also returns
+// "" if the function "fits" is not nil and refuses the fault.
 func (f *Faults) Next(on Operation, fits func(Fault) bool) Fault {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -83,7 +83,7 @@ func (w *world) patient() context.Context {
 // write lets Ada write a text.
 func (w *world) write(text string) (id string) { return w.p.Write(w.ada, Message{Text: text}) }
 
-// pollOnce polls once. With "record" the next Poll gets the new cursor, because the messages are on record.
+// pollOnce polls once. If "record" is true, the next Poll gets the new cursor, as after a recording of the messages.
 func (b *bot) pollOnce(record bool) ([]channel.Inbound, error) {
 	b.w.t.Helper()
 	list, next, err := b.Poll(b.w.patient(), b.cursor)
@@ -106,8 +106,8 @@ func (b *bot) pollOnce(record bool) ([]channel.Inbound, error) {
 	return list, nil
 }
 
-// until polls until the message with the id has come. It returns this message and all messages of these polls.
-// Without "mayFail" an error ends the test.
+// until polls until the message with the id arrives. It returns this message and all messages of these polls. If
+// "mayFail" is false, an error ends the test.
 func (b *bot) until(id string, mayFail bool) (m channel.Inbound, all []channel.Inbound) {
 	b.w.t.Helper()
 	for begin := time.Now(); time.Since(begin) < patience; {

@@ -42,8 +42,8 @@ type Server struct {
 	Fault func(route string, n int) Fault
 	// Interval is the time between two heartbeats. 0 means 45 s. It must be set before the first request.
 	Interval time.Duration
-	// Early delivers messages from before the first session to it. Discord does not, but the table of cases begins with a
-	// message.
+	// Early delivers messages from before the first session to this session. Discord does not do this, but the table
+	// of cases begins with a message.
 	Early bool
 	// MaxFile is the largest file that a bot can send. 0 means 10 MiB.
 	MaxFile int64
@@ -237,7 +237,7 @@ func (s *Server) Unfurl(channel, id string) {
 	}
 }
 
-// Again delivers a message once more, in the order of a later event.
+// Again delivers a message once more, as a later event.
 func (s *Server) Again(channel, id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,8 +1,8 @@
 // Package feishutest is a Feishu for tests, with real HTTP and real sockets and without Feishu.
 //
-// It has the properties that the bridge depends on. An event is sent over one of the open sockets, in several frames if
-// it is long. A message comes again after the end of its socket unless it was acknowledged. For a press without an
-// acknowledgement the person presses again. A token ends. A key of a message makes a second message impossible. Cards
+// It has the properties that the bridge depends on. An event is sent over one of the open sockets, in several frames
+// if it is long. A message comes again after the end of its socket unless it was acknowledged. For a press without
+// an acknowledgement the person presses again. Tokens expire. A second message with the same key is not sent. Cards
 // have limits. The server refuses the same requests as Feishu, as far as the bridge makes them.
 package feishutest
 

@@ -240,9 +240,9 @@ func TestTeamsOfOneServer(t *testing.T) {
 	}
 }
 
-// TestOwnersRights checks the functions that run with the rights of the schema's owner, and those
-// that decide who is a member. A member must not misuse them by a trigger on a table of the member,
-// or by operators that PostgreSQL finds before its own.
+// TestOwnersRights checks the functions that run with the rights of the schema's owner, and the functions that
+// decide about membership. A member must not misuse them by a trigger on a table of the member, or by operators that
+// PostgreSQL finds before its own.
 func TestOwnersRights(t *testing.T) {
 	s, db := hubtest.Shared(t)
 	h := open(t, s.URL("owner", db))

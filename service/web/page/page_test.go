@@ -92,8 +92,8 @@ func TestSize(t *testing.T) {
 	}
 }
 
-// TestLater checks that each file which the first visit does not load is loaded by a view, and that the first visit
-// loads no view of this kind.
+// TestLater checks that a view loads each file that the first visit does not load. The first visit must not load
+// such a view.
 func TestLater(t *testing.T) {
 	first := firstVisit(t)
 	later := map[string]bool{}
@@ -174,7 +174,7 @@ var (
 	placeholder = regexp.MustCompile(`\{\w+\}`)
 )
 
-// words returns the texts of a language, from the file of the first visit and from those of the later views.
+// words returns the texts of a language, from the file of the first visit and from the files of the later views.
 func words(t *testing.T, language string) map[string]string {
 	t.Helper()
 	m := map[string]string{}

@@ -1,8 +1,8 @@
 // Package screentest is a terminal for tests. It shows the drawing of a program as a person would see it.
 //
 // The terminal knows only the sequences that Perlica sends. It breaks lines at its width, moves the cursor up and
-// right, clears text after the cursor, and keeps a history of the rows that have left the screen. Any other sequence
-// goes to [Terminal.Strange], so that a test can fail.
+// right, and clears text after the cursor. It keeps a history of the rows that have left the screen. Any other
+// sequence goes to [Terminal.Strange], so that a test can fail.
 package screentest
 
 import (
