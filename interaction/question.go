@@ -143,7 +143,7 @@ var (
 		"'always allow' must be confirmed separately: the agent will not ask again, and Perlica cannot "+
 			"limit the actions that this answer allows")
 	errNoName = message.New("interaction.no-name", "an answer needs the name of its author")
-	ErrAgent  = message.New("interaction.agent", "an agent's process may not answer")
+	ErrAgent  = message.New("interaction.agent", "a process of an agent is not allowed to answer")
 )
 
 // TakenError says that a question is already closed, and how it ended.

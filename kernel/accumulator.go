@@ -184,8 +184,9 @@ func (a *accumulator) addBlocked() {
 	a.blocked++
 }
 
-// addWarning adds a warning to the turn. added is false if the turn already has a warning with this text. The result
-// "kept" is false if the warning was not stored, because it is known or the turn has maxWarnings warnings.
+// addWarning adds a warning to the turn. The result "added" is false if the turn already has a warning with this
+// text. The result "kept" is false if the warning was not stored, because it is known or the turn has maxWarnings
+// warnings.
 func (a *accumulator) addWarning(w record.Warned) (added, kept bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -176,8 +176,8 @@ const (
 	drainMost = 250 * time.Millisecond
 )
 
-// drainUpdates waits for the last updates of a turn. closed is closed when session/close has ended. It is nil if
-// Perlica did not send session/close.
+// drainUpdates waits for the last updates of a turn. The channel "closed" is closed when session/close has ended. It
+// is nil if Perlica did not send session/close.
 func (c *client) drainUpdates(closed <-chan struct{}) {
 	most := time.NewTimer(drainMost)
 	defer most.Stop()

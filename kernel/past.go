@@ -54,7 +54,7 @@ var (
 		"the log does not have the agent's request as a question about a tool")
 	lacksInput   = message.New("kernel.lacks-input", "the log does not have the input of the run")
 	lacksSandbox = message.New("kernel.lacks-sandbox",
-		"the judgement depended on the sandbox, and the log does not have all of its rules")
+		"the judgement depended on the sandbox, and the log has only some of the sandbox's rules")
 	lacksLinks = message.New("kernel.lacks-links", "a link in its paths leads to another file now")
 	lacksState = message.New("kernel.lacks-state",
 		"the commands, the paths or the tier differ now: the judgement depended on something outside of the log")
@@ -317,7 +317,7 @@ type pastRequest struct {
 	announced provider.ToolCall
 }
 
-// readRequests reads the events from the event first on. It reads a question's request after all earlier events.
+// readRequests reads the events from the event "first" on. It reads a question's request after all earlier events.
 func (p *pastReader) readRequests(ctx context.Context, list []*pastQuestion, first event.Seq) ([]PastQuestion, error) {
 	out := make([]PastQuestion, 0, len(list))
 	next := func(before event.Seq) error {

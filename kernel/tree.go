@@ -13,8 +13,8 @@ import (
 var treeLimit = 2 * time.Second
 
 // observeTree records the state of the git work tree before a turn. The returned function records it after the turn.
-// Neither delays the turn: goroutines of the Runner do the work, and Close waits for them. Without a work tree, or
-// after the time limit, nothing is recorded.
+// Goroutines of the Runner do the work, so that the turn is not delayed. Close waits for them. Without a work tree,
+// or after the time limit, nothing is recorded.
 func (r *Runner) observeTree(run *run) (after func()) {
 	if !r.opt.ObserveTree {
 		return func() {}

@@ -37,9 +37,9 @@ type Turn struct {
 	launched *process.Launched // set by Launch
 }
 
-// Launch starts the agent's process before Runner.Run, while the log is opened. Until Run has the log, Perlica writes
-// nothing to the process and reads nothing from it. environ and redactor must equal those in the Runner's Options.
-// Setup, Permissions and AnswerIn must be set.
+// Launch starts the agent's process before Runner.Run, so that the process starts while the caller opens the log.
+// Until Run has the log, Perlica writes nothing to the process and reads nothing from it. The parameters "environ"
+// and "redactor" must equal the values in the Runner's Options. Setup, Permissions and AnswerIn must be set.
 //
 // The caller must call the function "end" after Run, or if Run is not called. The function "end" ends a process that
 // Run has not taken.

@@ -31,7 +31,7 @@ var (
 	whyFieldAsks     = message.New("policy.field-asks", "a field asks the tool to %s")
 	whyNameSays      = message.New("policy.name-says", "the tool's name contains the word %s")
 	whyTitleSays     = message.New("policy.title-says", "the title contains the word %s")
-	whyNothingSaid   = message.New("policy.nothing-said", "the agent does not say what the tool is given")
+	whyNothingSaid   = message.New("policy.nothing-said", "the agent does not name the input of the tool")
 	whyRunsAs        = message.New("policy.runs-as", "this field changes the user or the limits of the command")
 	whyMoreRights    = message.New("policy.more-rights", "this field gives the tool more rights")
 	whyRunsAsOwner   = message.New("policy.runs-as-owner",

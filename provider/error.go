@@ -13,7 +13,7 @@ import (
 
 // These errors are the possible faults of an agent. An Error wraps one of them where it applies.
 var (
-	ErrGone         = message.New("provider.gone", "the agent has gone")
+	ErrGone         = message.New("provider.gone", "the agent has ended")
 	ErrDeaf         = message.New("provider.deaf", "the agent does not read its input")
 	ErrTimeout      = message.New("provider.timeout", "the agent did not answer in time")
 	ErrAuthRequired = message.New("provider.auth-required", "the agent wants a login")

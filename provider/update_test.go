@@ -155,7 +155,7 @@ func FuzzParseUpdate(f *testing.F) {
 	})
 }
 
-// members returns the members of a JSON object, or nil for another value. once is false if a key of the
+// members returns the members of a JSON object, or nil for another value. The result "once" is false if a key of the
 // envelope appears twice.
 func members(line []byte) (m map[string]json.RawMessage, once bool) {
 	if json.Unmarshal(line, &m) != nil {

@@ -1,8 +1,8 @@
 // Package service is the messaging bridge: people drive their agent from a phone.
 //
-// The bridge records a message before it acknowledges it, makes at most one call for it, and keeps
-// replies in order. After a crash it tells everybody concerned the truth. It does not reply to
-// strangers and never takes free text for a yes. It retries only polling and sending, never a call.
+// The bridge records a message before it acknowledges it, makes at most one call for it, and keeps replies in order.
+// After a crash it tells each affected person the outcome. It does not reply to strangers and never takes free text
+// for a yes. It retries only polling and sending, never a call.
 //
 // Every fact that the bridge knows is an event, and its database is a view of the events. A
 // [channel.Channel] carries messages and knows nothing else.

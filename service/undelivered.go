@@ -147,9 +147,9 @@ func (b *Bridge) reviveChannel(name string) {
 	}
 }
 
-// backOff waits before a further attempt. It waits as long as the platform demands. Without a
-// demand it waits until the platform works for another message or the time is over. It returns the
-// next wait. ok is false if ctx ends.
+// backOff waits before a further attempt. It waits as long as the platform demands. Without a demand it waits until
+// the platform works for another message or the time is over. The result "next" is the next duration of a wait. ok
+// is false if ctx ends.
 func (b *Bridge) backOff(ctx context.Context, wait time.Duration, answers <-chan struct{},
 	err error) (next time.Duration, ok bool) {
 	var limit *channel.RateLimitError

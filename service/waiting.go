@@ -159,7 +159,7 @@ func (ib *inbox) takeBack(input event.InputID) (m received, ok bool) {
 	return m, true
 }
 
-// releaseHeld lets a held message wait for its turn.
+// releaseHeld marks a held message as no longer held, so that the agent gets the message in its turn.
 func (ib *inbox) releaseHeld(input event.InputID) {
 	ib.mu.Lock()
 	for i := range ib.queue {

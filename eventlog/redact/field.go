@@ -149,8 +149,8 @@ func nameBefore(s string, p int) (k key) {
 	return k
 }
 
-// afterSeparator returns the offset after the separator at s[p]: one of = : := => == and ===. compares is true for
-// the last three.
+// afterSeparator returns the offset after the separator at s[p]: one of = : := => == and ===. The result "compares"
+// is true for the last three.
 func afterSeparator(s string, p int) (at int, compares bool) {
 	at = p + 1
 	if at < len(s) && s[p] == ':' && s[at] == '=' {

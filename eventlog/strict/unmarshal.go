@@ -19,9 +19,9 @@ import (
 const maxDepth = 100
 
 // Unmarshal parses one JSON value into v, as encoding/json does. It refuses a text that two programs may parse
-// differently. Such a text has a member that is duplicate or in another case than in v. Or it has half a surrogate
-// pair, bytes that are not UTF-8, a number out of range, too many levels, or a second value. Unmarshal ignores
-// members that v does not have. After an error v may have changed.
+// differently. Such a text has a duplicate member, a member in another case than in v, or half a surrogate pair.
+// Unmarshal also refuses bytes that are not UTF-8, a number out of range, too many levels, and a second value.
+// Unmarshal ignores members that v does not have. After an error v may have changed.
 func Unmarshal(text []byte, v any) error {
 	if err := check(text, reader{typ: reflect.TypeOf(v)}); err != nil {
 		return err

@@ -360,8 +360,9 @@ func lazily(expr string) func() *regexp.Regexp {
 	})
 }
 
-// wordAt reports whether the word at the index i means a secret, considering the words around it. The parameter number
-// is true for the text of a number field. The parameter own is true if the text has a word such as "your" or "enter".
+// wordAt reports whether the word at the index i means a secret, considering the words around it. The parameter
+// "number" is true for the text of a number field. The parameter "own" is true if the text has a word such as "your"
+// or "enter".
 func wordAt(list []string, i int, number, own bool) bool {
 	w := strings.TrimRight(list[i], "0123456789")
 	next, before := wordOr(list, i+1), wordOr(list, i-1)

@@ -23,8 +23,8 @@ func (e *OfferError) Unwrap() error { return e.Err }
 // CloseTimeout is the time limit for an agent's answer to session/close.
 const CloseTimeout = 3 * time.Second
 
-// Choose sets the mode and the model of a session. An empty want means the asking mode, and an empty model means the
-// agent's own choice. Choose returns the mode and the options that it set.
+// Choose sets the mode and the model of a session. An empty parameter "want" means the asking mode. An empty model
+// means the agent's own choice. Choose returns the mode and the options that it set.
 func Choose(ctx context.Context, s *provider.Session, asking provider.Asking, want,
 	model string) (mode string, options map[string]string, err error) {
 	if s.Modes != nil {

@@ -319,7 +319,7 @@ func (h *Host) offers() (kernel.Offers, string, bool) {
 	return h.Conversation.Offers()
 }
 
-// writeItem writes one list item. If chosen is true, it marks the item as the present choice.
+// writeItem writes one list item. If the parameter "chosen" is true, writeItem marks the item as the present choice.
 func (h *Host) writeItem(b *strings.Builder, chosen bool, name, text string) {
 	mark := ""
 	if chosen {

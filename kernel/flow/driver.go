@@ -329,7 +329,7 @@ func (r *drive) fail(err error) {
 	}
 }
 
-// watch sends a value to changed after each commit to the log. It returns at the end of ctx.
+// watch sends a value to the channel "changed" after each commit to the log. It returns at the end of ctx.
 func (r *drive) watch(ctx context.Context, changed chan error) error {
 	changes, err := r.Log.Changes(ctx)
 	if err != nil {

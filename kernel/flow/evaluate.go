@@ -541,9 +541,9 @@ func sumEach(_ *evaluation, list []any, f func(any) (any, error)) (any, error) {
 	return sum, nil
 }
 
-// until is the function any or all of the language. It returns the value of stop if the function f returns this
-// value for any element, and the opposite value otherwise. So any calls it with stop = true, and all calls it with
-// stop = false.
+// until does the work of the functions "any" and "all" of the language. It returns the parameter "stop" if the
+// function f returns the same value for any element. Otherwise it returns the opposite value. For "any", stop is
+// true, and for "all", stop is false.
 func until(list []any, f func(any) (any, error), stop bool) (bool, error) {
 	for _, e := range list {
 		v, err := f(e)

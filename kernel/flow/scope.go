@@ -44,7 +44,8 @@ func (sc scope) check(e *expression) error {
 // stepMembers are the members of a step in an expression.
 var stepMembers = []string{"state", "text", "json", "answer", "error", "run", "items"}
 
-// checkNode checks a node. inside is the number of surrounding functions with an element, such as map.
+// checkNode checks a node. The parameter "inside" is the number of surrounding functions with an element, such as
+// map.
 func (sc scope) checkNode(n *node, inside int) error {
 	switch n.op {
 	case opName:
@@ -92,7 +93,8 @@ func (sc scope) checkName(name string) error {
 	return fmt.Errorf("there is no %s: there are inputs, steps, item and index", name)
 }
 
-// checkMember checks inputs.NAME, steps.NAME and steps.NAME.MEMBER. done is true if the node has no other parts.
+// checkMember checks inputs.NAME, steps.NAME and steps.NAME.MEMBER. The result "done" is true if the node has no
+// other parts.
 func (sc scope) checkMember(n *node) (done bool, err error) {
 	of := n.kids[0]
 	switch {

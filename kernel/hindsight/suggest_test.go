@@ -85,7 +85,8 @@ func checkSuggestions(t *testing.T, list []hindsight.Question) hindsight.Suggest
 }
 
 // checkDenied checks that the suggested rules allow no denied question. It tries them alone, with all present rules,
-// and with only the present rules that allow. The requests of questions that cannot be judged again are in lost.
+// and with only the present rules that allow. The parameter "lost" has the requests of questions that cannot be
+// judged again.
 func checkDenied(t *testing.T, present []policy.Rule, list []hindsight.Question,
 	lost map[event.InteractionID]*policy.Assessed) hindsight.Suggestions {
 	t.Helper()
@@ -350,7 +351,7 @@ func someQuestion(r *rand.Rand, i int, dir string) hindsight.Question {
 }
 
 // someHistory makes n questions and answers. A person mostly gives the same answer to the same program or kind. The
-// requests of questions that cannot be judged again are in lost.
+// result "lost" has the requests of questions that cannot be judged again.
 func someHistory(r *rand.Rand, n int, dir string) (list []hindsight.Question,
 	lost map[event.InteractionID]*policy.Assessed) {
 	yes := map[string]bool{}

@@ -107,8 +107,9 @@ type Deliverer struct {
 	Redactor *redact.Redactor
 }
 
-// Deliver starts the program of each hook for each event that the hook did not get yet, until no such event is left. If
-// another process delivers to a hook, Deliver leaves that hook to it, or waits. started counts the starts.
+// Deliver starts the program of each hook for each event that the hook did not get yet, until no such event is left.
+// If another process delivers to a hook, Deliver leaves that hook to it, or waits. The result "started" is the
+// number of starts.
 func (d *Deliverer) Deliver(ctx context.Context) (started int, err error) {
 	var wg sync.WaitGroup
 	var mu sync.Mutex
@@ -191,7 +192,7 @@ func (d *Deliverer) deliverEvents(ctx context.Context, h Hook) (at event.Seq, st
 	}
 }
 
-// next returns the first event of the hook's types after at.
+// next returns the first event of the hook's types after the event "at".
 func (d *Deliverer) next(ctx context.Context, h Hook, at event.Seq) (e event.Event, ok bool, err error) {
 	for e, err := range d.Log.Events(ctx, event.Query{After: at, Types: h.On, Limit: 1}) {
 		return e, err == nil, err

@@ -79,8 +79,8 @@ var (
 	errSilence = message.New("hook.silence", "gave no answer")
 )
 
-// Ask asks the programs in order until one denies. It accepts an "allow" only if no program denies and none fails. When
-// ctx ends, Ask ends the programs. The function failed is called for each failure.
+// Ask asks the programs in order until one denies. It accepts an "allow" only if no program denies and none fails.
+// When ctx ends, Ask ends the programs. Ask calls the function "failed" for each failure.
 func (j Judges) Ask(ctx context.Context, q Question, failed func(fact.HookFailed)) (ruling Ruling) {
 	q.Version, q.Type, q.Project = 1, "permission", j.store.Project
 	input, err := json.Marshal(q)

@@ -179,8 +179,8 @@ func (s *Starter) awaitLocks(ended <-chan struct{}) {
 	}
 }
 
-// start starts the delivering process. ended is closed when that process has ended. It is nil if the process could not
-// be started.
+// start starts the delivering process. The channel "ended" is closed when that process has ended. It is nil if the
+// process could not be started.
 func (s *Starter) start() (ended <-chan struct{}) {
 	argv := append(s.Argv[:len(s.Argv):len(s.Argv)], "--after", strconv.FormatInt(s.first.Load()-1, 10))
 	// The variable tells this process that the other one is not an orphan of an agent.

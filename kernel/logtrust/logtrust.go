@@ -103,7 +103,7 @@ func parseKey(vkey string) (knownKey, error) {
 	return knownKey(base64.StdEncoding.EncodeToString(b[1:])), nil
 }
 
-// verifier returns a verifier for the key's signatures on checkpoints of the log with the name origin.
+// verifier returns a verifier for the key's signatures on checkpoints of the log with the name in "origin".
 func (k knownKey) verifier(origin string) (note.Verifier, error) {
 	public, err := base64.StdEncoding.DecodeString(string(k))
 	if err != nil {
@@ -252,8 +252,8 @@ func signs(c evidence.Checkpoint, known []note.Verifier) bool {
 	return err == nil && len(by) > 0
 }
 
-// verifiers returns the trusted keys for the log that is called origin. A signature of one of these keys makes the log
-// a known log.
+// verifiers returns the trusted keys for the log with the name in "origin". A signature of one of these keys makes
+// the log a known log.
 func (s Store) verifiers(origin string) ([]note.Verifier, error) {
 	var list []note.Verifier
 	if s.Keys != nil {

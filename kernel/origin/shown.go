@@ -21,9 +21,9 @@ const MaxFile = 4 << 20
 // MaxCompared is the maximum number of files that one list of changes is compared with.
 const MaxCompared = 200
 
-// Compare adds the present states of the changes. The function read returns the present content of a file. A missing
-// file counts as empty. The agent chose the paths, so the function may refuse a file. Its changes have no states then.
-// If the changes are of more than MaxCompared files, Compare reads no file.
+// Compare adds the present states of the changes. The function "read" returns the present content of a file. A
+// missing file counts as empty. The agent chose the paths, so the function may refuse a file. Its changes have no
+// states then. If the changes are of more than MaxCompared files, Compare reads no file.
 func (v *View) Compare(ctx context.Context, list []Change, read func(path string) ([]byte, error)) (shown []Shown,
 	tooMany int, err error) {
 	shown = make([]Shown, len(list))

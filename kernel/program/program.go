@@ -156,8 +156,8 @@ func (s *Store) Run(ctx context.Context, start Start) (res Result, err error) {
 }
 
 // readOutput returns at most maxOutput+1 bytes of a program's standard output. The extra byte shows that the program
-// wrote too much. It returns when the program has ended or written too much. The caller closes ended after its work
-// with the process.
+// wrote too much. It returns when the program has ended or written too much. The caller closes the channel "ended"
+// after its work with the process.
 func readOutput(p *process.Process, ended <-chan struct{}) []byte {
 	out := p.Output()
 	go out.EndWithAgent(ended)

@@ -175,8 +175,9 @@ func (p *Project) Mode() policy.Mode {
 	return cmp.Or(policy.Mode(p.Config.Permissions), policy.ModeAsk)
 }
 
-// Answering returns the permission mode, and the time for which questions stay open. present means that a person can be
-// asked here. The parameter "wait" is the time for answers from other front ends. If nobody can answer, the time is 0.
+// Answering returns the permission mode, and the time for which questions stay open. The parameter "present" says
+// that a person can be asked here. The parameter "wait" is the time for answers from other front ends. If nobody can
+// answer, the time is 0.
 func (p *Project) Answering(present bool, wait time.Duration) (policy.Mode, time.Duration) {
 	mode := p.Mode()
 	switch {

@@ -185,7 +185,8 @@ func same[T ~string](have *T, is T) bool {
 	return is == "" || *have == is
 }
 
-// known returns the entry for an id. If the id is new, known first adds an entry with the value in the parameter begun.
+// known returns the entry for an id. If the id is new, known first adds an entry with the value in the parameter
+// "begun".
 func known[K comparable, V any](all *map[K]*V, id K, begun V) *V {
 	if *all == nil {
 		*all = map[K]*V{}

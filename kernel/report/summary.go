@@ -55,8 +55,8 @@ var scheduleWhy = map[string]string{
 // moment returns a time in the timezone of the system.
 func moment(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05 -0700") }
 
-// summarized describes a type of fact. text summarizes an event of the type. title is a readable name of the type. It
-// is empty if the type's own name is clear enough.
+// summarized describes a type of fact. The function "text" summarizes an event of the type. The field "title" has a
+// readable name of the type, or is empty if the type's own name is clear enough.
 type summarized struct {
 	title *message.Text
 	text  func(*language.Sentences, event.Event) (string, error)

@@ -220,8 +220,8 @@ type called struct {
 	made  []int
 }
 
-// calls counts the calls for each input, in the order of the inputs. The result open has the runs with an intent but
-// without an end.
+// calls counts the calls for each input, in the order of the inputs. The result "open" has the runs with an intent
+// but without an end.
 func (p *verifiablePage) calls() (list []called, open map[event.RunID]bool) {
 	open = map[event.RunID]bool{}
 	at := map[event.InputID]int{}

@@ -39,9 +39,9 @@ type Decision struct {
 	MadeUp bool
 }
 
-// Decide returns the events and the input that follow at the time now. At most one input is due. If several times were
-// missed since the last call, one event records them all. since is the time at which a process began to wait for
-// this schedule. It equals now for a process that did not wait.
+// Decide returns the events and the input that follow at the time now. At most one input is due. If several times
+// were missed since the last call, one event records them all. The parameter "since" is the time at which a process
+// began to wait for this schedule. It equals "now" for a process that did not wait.
 func (s Schedule) Decide(st State, since, now time.Time) (d Decision) {
 	start := func(why string) Decision {
 		return Decision{Start: &fact.ScheduleStarted{Schedule: s.ID, From: now.UTC(), Rule: s.Rule(), Why: why}}

@@ -90,9 +90,9 @@ func (w *place) call(hour int) Call {
 	return Call{Schedule: list[0], Time: at, Input: list[0].Input(at)}
 }
 
-// TestMadeUpDoesNotWait checks that a flow run for a missed time returns while its question is open, because it holds
-// up those of other schedules. A flow run at its own time waits for the answer. It fails if both wait: then the time
-// of ctx passes.
+// TestMadeUpDoesNotWait checks that a flow run for a missed time returns while its question is open. Otherwise this
+// flow run would delay the flow runs of other schedules. A flow run at its own time waits for the answer. If both
+// wait, ctx ends and the test fails.
 func TestMadeUpDoesNotWait(t *testing.T) {
 	w := newPlace(t, "asks.toml")
 	w.write("asks.toml", asking)

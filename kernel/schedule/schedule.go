@@ -161,7 +161,7 @@ func Resume(ctx context.Context, log *eventlog.Log, s Schedule, by string, now t
 	})
 }
 
-// change appends the event that next returns for the present state of a schedule.
+// change appends the event that the function "next" returns for the present state of a schedule.
 func change(ctx context.Context, log *eventlog.Log, s Schedule, next func(State) (event.Event, error)) error {
 	for {
 		states, err := readStates(ctx, log, s.ID)

@@ -52,7 +52,7 @@ func (s Schedule) Input(at time.Time) event.InputID {
 	return event.InputID(event.SchedulePrefix + s.ID + "@" + at.UTC().Format(time.RFC3339Nano))
 }
 
-// After returns the first planned time after the time at. ok is false if no time follows.
+// After returns the first planned time after the time "at". ok is false if no time follows.
 func (s Schedule) After(at time.Time) (next time.Time, ok bool) {
 	if s.Cron == "" {
 		return s.afterEvery(at), true
@@ -70,7 +70,7 @@ func (s Schedule) After(at time.Time) (next time.Time, ok bool) {
 	}
 }
 
-// afterEvery returns the first time after at that is a multiple of Every after the start of its day.
+// afterEvery returns the first time after "at" that is a multiple of Every after the start of its day.
 func (s Schedule) afterEvery(at time.Time) time.Time {
 	y, m, d := at.In(s.zone).Date()
 	for day := time.Date(y, m, d, 0, 0, 0, 0, time.UTC); ; day = day.AddDate(0, 0, 1) {
@@ -112,7 +112,7 @@ func instantOf(wall time.Time, zone *time.Location) time.Time {
 // mostCounted is the largest number of missed times that Perlica counts. Counting more takes too long.
 const mostCounted = 100_000
 
-// count returns the number of planned times in the open interval between from and to, and the first of them.
+// count returns the number of planned times after "from" and before "to", and the first of these times.
 func (s Schedule) count(from, to time.Time) (n int, first time.Time) {
 	for at, ok := s.After(from); ok && at.Before(to) && n < mostCounted; at, ok = s.After(at) {
 		if n++; n == 1 {

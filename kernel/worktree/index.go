@@ -126,7 +126,8 @@ func parsePath(b []byte, version uint32, before string) (name string, used int) 
 	return before[:same] + string(b[used:used+end]), used + end + 1
 }
 
-// offset decodes a number in the variable-length format of offsets in git's packs. used is 0 if the number is invalid.
+// offset decodes a number in the variable-length format of offsets in git's packs. The result "used" is 0 if the
+// number is invalid.
 func offset(b []byte) (n, used int) {
 	for i, c := range b {
 		if i > 0 {

@@ -31,7 +31,8 @@ func (w *walker) walkCall(c *syntax.CallExpr, st *state, in flow) flow {
 	return out
 }
 
-// judgeWords judges a simple command. fs are its words and in is its standard input. It returns the command's output.
+// judgeWords judges a simple command. The parameter fs has its words, and "in" is its standard input. It returns the
+// command's output.
 func (w *walker) judgeWords(fs []field, st *state, in flow) flow {
 	out := flow{piped: in.piped, origin: in.origin}
 	if len(fs) == 0 {

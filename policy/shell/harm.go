@@ -169,8 +169,8 @@ func (w *walker) judgeRemove(name string, fs []field, st *state) {
 	}
 }
 
-// judgeDestroy judges the loss of the file or directory f, from each directory in which the shell may be. If whole is
-// true, everything below f is lost, too. The parameter "verb" is the action in the reason, such as "removes".
+// judgeDestroy judges the loss of the file or directory f, from each directory in which the shell may be. If "whole"
+// is true, everything below f is lost, too. The parameter "verb" is the action in the reason, such as "removes".
 func (w *walker) judgeDestroy(f field, st *state, whole bool, verb *message.Text, fs []field) {
 	w.writes = w.writes || w.refusedOnly == 0
 	if f.vague && f.listed && !whole {

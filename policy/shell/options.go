@@ -14,9 +14,10 @@ type option struct {
 	value *field
 }
 
-// options separates the arguments of a command into options and operands, as getopt does. valued lists the options that
-// take a value, such as "ab --long --other" for -a, -b, --long and --other. If stop is true, all words from the first
-// operand on are operands, because they are another command. A word with an unknown beginning is an operand.
+// options separates the arguments of a command into options and operands, as getopt does. valued lists the options
+// that take a value, such as "ab --long --other" for -a, -b, --long and --other. If "stop" is true, all words from
+// the first operand on are operands, because they are another command. A word with an unknown beginning is an
+// operand.
 func options(args []field, valued string, stop bool) (opts []option, operands []field) {
 	short, long := valuedOptions(valued)
 	for i := 0; i < len(args); i++ {
@@ -65,8 +66,8 @@ func valuedOptions(valued string) (short string, long map[string]bool) {
 	return short, long
 }
 
-// shortOptions reads a word with several short options, such as -rf or -n5. It returns used = 1 if the next word is the
-// value of an option, and 0 otherwise.
+// shortOptions reads a word with several short options, such as -rf or -n5. The result "used" is 1 if the next word
+// is the value of an option, and 0 otherwise.
 func shortOptions(args []field, i int, short string) (opts []option, used int) {
 	text, _, _ := strings.Cut(args[i].text, unknownText)
 	for j := 1; j < len(text); j++ {

@@ -75,7 +75,7 @@ func (p *Pattern) Literal() bool {
 	return !slices.ContainsFunc(p.words, func(w *syntax.Word) bool { return w.Lit() == anyWord || w.Lit() == anyRest })
 }
 
-// fields returns the words of the pattern, expanded for the place at. For example, ~ becomes the home directory.
+// fields returns the words of the pattern, expanded for the place "at". For example, ~ becomes the home directory.
 func (p *Pattern) fields(at Place) []field {
 	if p.fixed != nil {
 		return p.fixed

@@ -47,7 +47,7 @@ func (w *walker) connectPipes(fs []field) []field {
 	return fs
 }
 
-// judgeSink judges the commands of >(…) with the input in.
+// judgeSink judges the commands of >(…) with the input "in".
 func (w *walker) judgeSink(s *sink, in flow) {
 	s.read = true
 	if w.depth++; w.depth > maxDepth {

@@ -40,7 +40,7 @@ func (at Place) ToolWrites(p string) Verdict {
 // stoppedBy returns the verdict for an action that the sandbox will stop.
 func stoppedBy(why *message.Text) Verdict { return Verdict{Tier: AlwaysAsked, Stopped: tidied(why)} }
 
-// stop records the reason why the sandbox will stop the command. It keeps the first reason.
+// stop records the reason for which the sandbox will stop the command. It keeps the first reason.
 func (w *walker) stop(why *message.Text) {
 	if w.stopped == nil && w.refusedOnly == 0 {
 		w.stopped = why

@@ -132,20 +132,20 @@ func Judge(c Command, at Place) Judgement {
 	return Judgement{Verdict: w.verdict, Calls: w.calls, Writes: w.writes, Changed: w.touched}
 }
 
-// Unclear returns the verdict AlwaysAsked with the reason why, for an effect that cannot be known.
+// Unclear returns the verdict AlwaysAsked with the reason in "why", for an effect that cannot be known.
 func Unclear(why *message.Text) Verdict {
 	v := because(AlwaysAsked, why)
 	v.Unknown = true
 	return v
 }
 
-// Asked returns the verdict AlwaysAsked with the reason why, for a known effect about which a person decides.
+// Asked returns the verdict AlwaysAsked with the reason in "why", for a known effect about which a person decides.
 func Asked(why *message.Text) Verdict { return because(AlwaysAsked, why) }
 
 // Reason returns the reason as a sentence.
 func (v Verdict) Reason() *message.Text { return &message.Text{Text: v.Why, Coded: v.Coded} }
 
-// because returns a verdict with the reason why, in a form that is safe to show on a terminal.
+// because returns a verdict with the reason in "why", in a form that is safe to show on a terminal.
 func because(tier Tier, why *message.Text) Verdict {
 	why = tidied(why)
 	return Verdict{Tier: tier, Why: why.Text, Coded: why.Coded}

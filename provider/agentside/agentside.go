@@ -29,7 +29,7 @@ type Conn struct {
 	waiting map[string][]func(Message) // the receivers of responses, by the id of the request
 }
 
-// New returns a connection that writes to out.
+// New returns a connection that writes to the parameter "out".
 func New(out io.Writer) *Conn { return &Conn{out: out, waiting: map[string][]func(Message){}} }
 
 // Serve reads lines from the parameter "in" until it ends or ctx is cancelled, and then returns nil. Otherwise it

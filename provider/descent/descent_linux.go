@@ -91,9 +91,9 @@ func brandOf(limit uint64) (mode string, ok bool) {
 // firstPIDs is the initial pid namespace. It has this number on every machine.
 const firstPIDs = "pid:[4026531836]"
 
-// namespaced reports whether this process is outside the initial pid namespace (partial). It also reports whether a
-// process without privileges may have created the namespace (hidden). The user map of such a namespace has only one
-// user.
+// namespaced reports two facts. The result "partial" says that this process is outside the initial pid namespace.
+// The result "hidden" says that a process without privileges may have created the namespace. The user map of such a
+// namespace has only one user.
 func namespaced() (partial, hidden bool) {
 	p := openProc()
 	defer p.closeFD()

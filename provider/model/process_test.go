@@ -97,8 +97,8 @@ func certificate(t *testing.T) (tls.Certificate, string) {
 	return s.TLS.Certificates[0], file
 }
 
-// proxy tunnels every request to a server. The parameter line is the proxy's answer to CONNECT, and an empty line
-// closes the connection instead. The bodies of the returned server are the received CONNECT requests.
+// proxy tunnels every request to a server. The parameter "line" is the proxy's answer to CONNECT. If it is empty,
+// the proxy closes the connection instead. The bodies of the returned server are the received CONNECT requests.
 func proxy(t *testing.T, to *server, line string) *server {
 	return listen(t, func(s *server, c net.Conn, r *bufio.Reader) {
 		req, err := http.ReadRequest(r)

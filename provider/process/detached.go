@@ -6,9 +6,9 @@ import (
 	"os/exec"
 )
 
-// StartDetached starts a program that outlives this process and its terminal. The program has a session of its own and
-// none of this process's descriptors. Its standard input has the bytes of input, and its output goes nowhere. ended is
-// closed when the program has ended.
+// StartDetached starts a program that outlives this process and its terminal. The program has a session of its own
+// and none of this process's descriptors. Its standard input has the bytes of the parameter "input", and its output
+// is discarded. The channel "ended" is closed when the program has ended.
 func StartDetached(argv []string, dir string, env []string, input []byte) (ended <-chan struct{}, err error) {
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Dir, cmd.Env = dir, env

@@ -183,9 +183,9 @@ func listening() (paths []string) {
 	return paths
 }
 
-// isReachable reports whether the modes of the folders above a path let the user reach the path. If the user is root,
-// this matters, because an agent in the sandbox does not have the rights of root. The map open remembers the results
-// for folders.
+// isReachable reports whether the modes of the folders above a path let the user reach the path. If the user is
+// root, this matters, because an agent in the sandbox does not have the rights of root. The map "open" caches the
+// results for folders.
 func isReachable(path string, open map[string]bool) bool {
 	dir := filepath.Dir(path)
 	if os.Getuid() != 0 || dir == "/" || path == "/" {

@@ -26,7 +26,7 @@ var (
 		Advice:  "somebody has run another flow, or this one with other inputs, under this id: take another --id",
 		ByUsage: true,
 	}
-	errTextPruned = message.New("team.text-pruned", "the team has the answer to the input %s no longer")
+	errTextPruned = message.New("team.text-pruned", "the team no longer has the answer to the input %s")
 )
 
 // untakenAfter is the time after which FlowCalls says that no worker has taken an input.

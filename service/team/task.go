@@ -31,8 +31,8 @@ import (
 // byStrictness lists the modes, the strictest first.
 var byStrictness = []policy.Mode{policy.ModeDeny, policy.ModeAsk, policy.ModeReads, policy.ModeAllow}
 
-// capped returns the stricter of two modes. An input may ask for a mode, but the worker's own mode
-// is the loosest possible.
+// capped returns the stricter of two modes. An input may ask for a mode, but the result is never looser than the
+// worker's own mode.
 func capped(asked string, own policy.Mode) policy.Mode {
 	if i := slices.Index(byStrictness, policy.Mode(asked)); i >= 0 && i < slices.Index(byStrictness, own) {
 		return policy.Mode(asked)

@@ -83,10 +83,10 @@ func newKind(name string, status int, title string) kind {
 var (
 	badRequest     = newKind("bad-request", http.StatusBadRequest, "the request cannot be understood")
 	unauthorized   = newKind("unauthorized", http.StatusUnauthorized, "a credential is needed")
-	forbidden      = newKind("forbidden", http.StatusForbidden, "the credential does not cover this")
+	forbidden      = newKind("forbidden", http.StatusForbidden, "the credential does not allow this request")
 	foreignOrigin  = newKind("foreign-origin", http.StatusForbidden, "a page of another site sent the request")
 	notFound       = newKind("not-found", http.StatusNotFound, "it was not found")
-	badMethod      = newKind("method", http.StatusMethodNotAllowed, "the method is not for this path")
+	badMethod      = newKind("method", http.StatusMethodNotAllowed, "this path does not accept the method")
 	inputDiffers   = newKind("input-differs", http.StatusConflict, "the input's id was used for another input")
 	questionClosed = newKind("question-closed", http.StatusConflict, "the question is closed")
 	questionOther  = newKind("question-differs", http.StatusConflict, "the question is not the one that was shown")

@@ -110,8 +110,8 @@ func (s *Server) watchQuestions() {
 	}
 }
 
-// watchTeam watches the open questions of a team's workers until the caller calls stop. Its goroutine alone waits for
-// the hub, so a slow hub delays no other notification.
+// watchTeam watches the open questions of a team's workers until the caller calls the function "stop". Only the
+// goroutine of watchTeam waits for the hub, so a slow hub delays no other notification.
 func (s *Server) watchTeam() (stop func()) {
 	ctx, cancel := context.WithCancel(s.hard)
 	over := make(chan struct{})

@@ -232,7 +232,7 @@ func (l *eventLog) view(own, name string) (string, error) {
 	return own, nil
 }
 
-// turnsPage says where a page of turns starts: with the inputs before the event Before.
+// turnsPage is the marker of a page of turns. The page has only inputs before the event Before.
 type turnsPage struct{ Before event.Seq }
 
 func (s *Server) session(w http.ResponseWriter, r *request) error {

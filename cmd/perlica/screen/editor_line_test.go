@@ -63,7 +63,7 @@ func (d *testEditor) line(t *testing.T, keys string) (string, error) {
 	return text, err
 }
 
-// sends types keys and compares the line that they send with want.
+// sends types keys and compares the sent line with the parameter "want".
 func (d *testEditor) sends(t *testing.T, keys, want string) {
 	t.Helper()
 	if got, err := d.line(t, keys); got != want || err != nil {

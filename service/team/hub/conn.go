@@ -348,7 +348,8 @@ var (
 	errForm = errors.New("the server sent a value of another form")
 )
 
-// decode writes a column's value to a variable. It keeps no reference to raw. A nil raw is NULL.
+// decode writes a column's value to a variable. It keeps no reference to the bytes in "raw". If "raw" is nil, the
+// value is NULL.
 func decode(raw []byte, to reflect.Value) error {
 	kind := to.Kind()
 	if raw == nil {
