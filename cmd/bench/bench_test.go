@@ -9,11 +9,11 @@ import (
 	"testing"
 )
 
-var comparisons = flag.Bool("comparisons", false, "run two comparisons, as make torture does")
+var runComparisons = flag.Bool("comparisons", false, "run two comparisons, as make torture does")
 
 // TestComparisons checks that the quick comparisons still work with the program of this tree.
 func TestComparisons(t *testing.T) {
-	if !*comparisons {
+	if !*runComparisons {
 		t.Skip("it links three programs, which takes longer than most packages' tests")
 	}
 	program := filepath.Join(t.TempDir(), "bench")
