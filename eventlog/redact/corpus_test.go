@@ -57,7 +57,7 @@ dop_v1_{h64} doo_v1_{h64} dor_v1_{h64} dapi{h32} dapi{h32}-2 dp.pt.{w43} dp.st.d
 HRKU-AA{d58} v1.0-{h24}-{h146} pul-{h40} ico-{w32} fo1_{d43} fm2_{b200} nfp_{w36} sbp_{h40} sb_secret_{d31} AVNS_{d19} pscale_tkn_{d43} pscale_pw_{d43}
 pscale_oauth_{d43} tskey-auth-{w17}-{w32} tskey-api-{w17}-{w32} sha256~{d43} AGE-SECRET-KEY-1{u58} ops_eyJ{b300} A3-{u6}-{u6}-{u5}-{u5}-{u5}-{u5}
 xoxb-{n12}-{n12}-{w24} xoxp-{n12}-{n12}-{n12}-{h32} xoxa-2-{n12}-{n12}-{h32} xoxr-{n12}-{h32} xoxs-{n12}-{n12}-{h32} xoxe-1-{w146} xoxe.xoxp-1-{w163} xapp-1-A{u10}-{n13}-{h64}
-SG.{d22}.{d43} xkeysib-{h64}-{w16} key-{h32} SK{h32} re_{w8}_{w24} pat-na1-{h8}-{h4}-{h4}-{h4}-{h12} MT{w22}.{d6}.{d38} {n9}:AA{d33} {h32}-us14
+SG.{d22}.{d43} xkeysib-{h64}-{w16} key-{h32} SK{h32} re_{w8}_{w24} pat-na1-{h8}-{h4}-{h4}-{h4}-{h12} MT{w22}.{d6}.{d38} {n9}:AA{d33} {h32}-us14 syt_{w11}_{w20}_{w6} tk_{w29}
 sk_live_{w24} sk_test_{w24} rk_live_{w24} rk_test_{w99} whsec_{w32} whsec_{b32} sq0atp-{d22} sq0csp-{d43} EAAA{w60} rzp_live_{w14} access_token$production${w16}${h32}
 FLWSECK_TEST-{h32}-X FLWSECK-{h32}-X shpat_{h32} shpca_{h32} shppa_{h32} shpss_{h32} shippo_live_{h40} EZAK{w54} EZTK{w54} duffel_live_{d43} live_{w30}
 glsa_{w32}_{h8} glc_{b100} eyJrIjoi{w90} NRAK-{u27} NRJS-{h19} NRII-{d32} dt0c01.{u24}.{u64} hcaik_01{l56} sdk-{h8}-{h4}-{h4}-{h4}-{h12} lin_api_{w40} lin_oauth_{h64}

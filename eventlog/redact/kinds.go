@@ -62,6 +62,7 @@ var kinds = []kind{
 	{"xsmtpsib-", "h64 '- w16"}, {"key-", "?h32"}, {"SK", "?h32"}, {"re_", "?w8 '_ w24"},
 	{"MT", discord}, {"Mj", discord}, {"Mz", discord}, {"ND", discord}, {"NT", discord}, {"Nj", discord},
 	{"Nz", discord}, {"OD", discord}, {"OT", discord}, {"pat-na1-", "?d32+"}, {"pat-eu1-", "?d32+"}, {"dG9rO", "?b40+"},
+	{"syt_", "b30+"}, {"tk_", "?w29"},
 
 	// Keys of services for payments.
 	{"sk_live_", "d10+"}, {"sk_test_", "d10+"}, {"sk_prod_", "d10+"}, {"rk_live_", "d10+"}, {"rk_test_", "d10+"},

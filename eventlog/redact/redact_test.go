@@ -44,6 +44,8 @@ var masked = []struct{ name, text, secret string }{
 	{"aws secret", "aws_secret_access_key = wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "wJalr"},
 	{"aws secret camel", `{"SecretAccessKey": "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"}`, "wJalr"},
 	{"slack", "xoxb-" + "123456789012-abcdefghij", "123456789012"},
+	{"matrix", "synapse made syt_YWxpY2U_" + mixed[:20] + "_0b1C2d", mixed[:20]},
+	{"ntfy", "ntfy made tk_" + strings.ToLower(mixed[:29]), strings.ToLower(mixed[:29])},
 	{"google", "AIza" + mixed[:35], mixed[:35]},
 	{"gitlab", "glpat-" + mixed[:20], mixed[:20]},
 	{"npm", "//registry/:_x npm_" + mixed[:36], mixed[:36]},
