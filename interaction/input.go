@@ -31,7 +31,7 @@ type Input struct {
 // mostInput is the maximum length of a text, in bytes.
 const mostInput = 64 << 10
 
-// misfit says which condition a text does not meet. It wraps ErrNotAnOption.
+// misfit names the condition that a text violates. It wraps ErrNotAnOption.
 type misfit struct{ why *message.Text }
 
 var doesNotFit = message.New("interaction.does-not-fit", "the text does not fit: it must %s")

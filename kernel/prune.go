@@ -44,8 +44,8 @@ func (r *Runner) Prune(ctx context.Context, p event.Pruning) (done eventlog.Remo
 	return done, errors.Join(err, r.removeViews())
 }
 
-// makeCheckpoint makes a checkpoint after a person's change of the record. If that fails, the change is valid
-// nevertheless, and the next run or 'perlica doctor' reports the fault.
+// makeCheckpoint makes a checkpoint after a person's change of the record. If that fails, the change is still valid,
+// and the next run or 'perlica doctor' reports the fault.
 func (r *Runner) makeCheckpoint(ctx context.Context) { _, _ = r.log.Checkpoint(ctx) }
 
 // noRun returns ErrUnderWay if a run is running.

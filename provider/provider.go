@@ -29,8 +29,8 @@ type Recorder interface {
 type Client interface {
 	// Update reports a session/update of the connection's session.
 	Update(Update)
-	// RequestPermission hands over a question. It must return soon. Any goroutine may give the answer later,
-	// through the methods of PermissionRequest.
+	// RequestPermission delivers a question. It must return soon. Any goroutine may give the answer later, through
+	// the methods of PermissionRequest.
 	RequestPermission(*PermissionRequest)
 	// RefusedPermission reports a question that Perlica refused before it could ask a person.
 	RefusedPermission(ToolCall)

@@ -152,8 +152,9 @@ func (v *View) DB() *sqlx.DB {
 }
 
 // Read applies the events that were appended to the log, and calls "read" with a transaction for reading the tables.
-// The seal is compared in the same transaction. If another program changed the file, Read rebuilds the view before it
-// calls "read". The transaction holds up other processes that write the view. "read" must not call methods of the view.
+// The seal is compared in the same transaction. If another program changed the file, Read rebuilds the view before
+// it calls "read". The transaction blocks other processes that write the view. "read" must not call methods of the
+// view.
 func (v *View) Read(ctx context.Context, read func(tx *sqlx.Tx) error) error {
 	err := v.CatchUp(ctx)
 	if err != nil {

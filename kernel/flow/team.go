@@ -18,8 +18,9 @@ type Team interface {
 	ID() string
 	// Generation names the period since which the team's hub has forgotten nothing.
 	Generation() string
-	// Answer answers an input that is handed over in the generation Call.Generation. If the present generation is
-	// another one and the hub does not know the input, its outcome is unknown. The errors are those of Driver.Answer.
+	// Answer answers an input that the hub got in the generation Call.Generation. If the present generation is
+	// another one and the hub does not know the input, its outcome is unknown. The errors are those of
+	// Driver.Answer.
 	Answer(context.Context, Call) (TeamAnswer, error)
 	// Text returns the text of the answer to an input.
 	Text(context.Context, event.InputID) (string, error)

@@ -17,7 +17,7 @@ type Trial struct {
 	Decisions int `json:"decisions"` // decisions of Perlica without a person
 	Changed   int `json:"changed"`   // decisions of Perlica that are different now
 	Unjudged  int `json:"unjudged"`  // questions and decisions that cannot be judged again
-	// List has the saved questions, the changed decisions, and the ones that cannot be judged, oldest first.
+	// List has the saved questions, the changed decisions, and the questions that cannot be judged, oldest first.
 	List []Judged `json:"list"`
 }
 

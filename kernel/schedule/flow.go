@@ -138,7 +138,8 @@ func (w Work) driveFlow(hard, soft context.Context, c Call) (*flow.State, error)
 	turns := flow.Turns{Project: p, Runner: w.Runner, Choice: project.Choice{Provider: c.Provider},
 		Permissions: policy.Mode(c.Permissions), AnswerIn: p.Config.AnswerTimeout, Sender: c.ID}
 	driver := flow.Driver{Log: w.Runner.Log(), Questions: w.Runner.Questions(), Locks: paths.Locks, By: "schedule " + c.ID,
-		// A flow run for a missed time holds up those of other schedules, so it does not wait here for a person.
+		// A flow run for a missed time delays the flow runs of other schedules, so it does not wait here for a
+		// person.
 		Stop: soft.Done(), Most: flowCalls, Stay: w.Stay && !c.MadeUp,
 		Answer: func(ctx context.Context, call flow.Call) (record.Result, error) {
 			stop, release := w.stopAfter(hard, soft)

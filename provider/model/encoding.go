@@ -11,7 +11,7 @@ import (
 )
 
 // encodings returns the encodings of a body, in the order in which they were applied. No request asks for an
-// encoding, but some gateways compress nevertheless.
+// encoding, but some gateways still compress the response.
 func encodings(header http.Header) (list []string) {
 	for _, values := range header["Content-Encoding"] {
 		for name := range strings.SplitSeq(values, ",") {

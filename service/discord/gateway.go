@@ -25,7 +25,8 @@ const (
 // maxFrame exceeds the largest event, which describes a guild with all its channels.
 const maxFrame = 32 << 20
 
-// waitingFrames is the number of events that wait for Poll. The connection stands still if there are more.
+// waitingFrames is the number of events that wait for Poll. If more events wait, the connection is not read until
+// Poll takes some.
 const waitingFrames = 1024
 
 // frame is an event of the gateway.

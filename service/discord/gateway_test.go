@@ -111,7 +111,7 @@ func TestHistoryFails(t *testing.T) {
 	_, next = poll(t, w.bot, next)
 	w.SayMore(room, ada, "Ada", discordtest.Mention("b"))
 	_, next = poll(t, w.bot, next)
-	w.Deny(room, 10003) // a deleted chat does not hold up the others
+	w.Deny(room, 10003) // a deleted chat does not delay the others
 	w.Forget()
 	for i := range 250 { // more than one answer has
 		w.Say(dm, ada, "Ada", fmt.Sprint(i))

@@ -41,7 +41,7 @@ func newWorld(t *testing.T, change ...func(*emailtest.Server)) *world {
 	return w
 }
 
-// open opens the channel anew, as a restart does.
+// open opens the channel again, as a restart does.
 func (w *world) open() {
 	w.Helper()
 	if w.ch != nil {

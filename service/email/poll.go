@@ -53,8 +53,8 @@ func parsePosition(cursor string) (p position, err error) {
 func (p position) String() string { return fmt.Sprintf("%d:%d@%d", p.validity, p.uid, p.at.Unix()) }
 
 // Poll waits for mails after the cursor and returns the messages of people. The empty cursor covers the mails of the
-// last day. If the server has numbered its mails anew, Poll begins a day before the time of the cursor. The caller
-// recognises the ids of known messages.
+// last day. If the server has changed the numbers of its mails, Poll begins a day before the time of the cursor. The
+// caller recognises the ids of known messages.
 func (c *Channel) Poll(ctx context.Context, cursor string) ([]channel.Inbound, string, error) {
 	at, err := parsePosition(cursor)
 	if err != nil {

@@ -339,7 +339,7 @@ func TestPollFaults(t *testing.T) {
 	}
 }
 
-// TestOneAtATime checks that the stand-in never meets another instance of itself.
+// TestOneAtATime checks that two instances of the stand-in never run at the same time.
 func TestOneAtATime(t *testing.T) {
 	w := start(t)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -114,9 +114,8 @@ func TestLostAnswer(t *testing.T) {
 	}
 }
 
-// TestPromotionAmidCalls promotes and adopts a standby while one process of a worker is between
-// claim and intent and another one is in a call. The old primary lives on with its own worker. Each
-// input is called once.
+// TestPromotionAmidCalls promotes and adopts a standby while one process of a worker is between claim and intent and
+// another one is in a call. The old primary stays in service for its own worker. Each input is called once.
 func TestPromotionAmidCalls(t *testing.T) {
 	old := hubtest.Start(t)
 	network := hubtest.NewProxy(t, old)

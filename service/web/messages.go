@@ -2,7 +2,7 @@ package web
 
 import "github.com/perlica/perlica/eventlog/message"
 
-// These are the sentences that a person meets; each has a code.
+// These are the sentences for people. Each sentence has a code.
 var (
 	absoluteDir = message.New("web.absolute-dir",
 		"the working directory must be a path inside the project, relative to the project's directory")

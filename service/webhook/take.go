@@ -228,7 +228,7 @@ func (c *Channel) handOver(ctx context.Context, m channel.Inbound, came int64) e
 	case <-c.closed:
 	case <-ctx.Done():
 	}
-	// The message may have been accepted nevertheless. Its sender then repeats it, and the caller recognises its id.
+	// The message may still have been accepted. Its sender then repeats it, and the caller recognises its id.
 	return &refusal{http.StatusServiceUnavailable, "the message was not taken in time: send it again"}
 }
 

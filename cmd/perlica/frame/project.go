@@ -276,7 +276,7 @@ func (a *App) Reader(ctx context.Context, p *project.Project) (*store.Reader, co
 	return r, paths, ExplainUnreadable(err, paths.EventLog)
 }
 
-// ExplainUnreadable replaces an error about missing permissions. The old error speaks of writing, and the user asked
+// ExplainUnreadable replaces an error about missing permissions. The old error mentions writing, but the user asked
 // only to read.
 func ExplainUnreadable(err error, path string) error {
 	if !errors.Is(err, disk.ErrReadOnly) && !errors.Is(err, fs.ErrPermission) {

@@ -88,7 +88,7 @@ func (a *app) policySuggest(ctx context.Context, f pastFlags, choose bool) error
 	}), damaged)
 }
 
-// chooseRules shows each rule at the terminal and returns the ones that the person takes.
+// chooseRules shows each rule at the terminal and returns the rules that the person accepts.
 func (a *app) chooseRules(ctx context.Context, rules []hindsight.Suggestion, all bool) (taken []hindsight.Suggestion,
 	err error) {
 	for i, r := range rules {
@@ -118,7 +118,7 @@ func evidence(r hindsight.Suggestion, all bool) string {
 	return text
 }
 
-// summary counts the questions that the rules answer and the ones that they leave to a person.
+// summary counts the questions that the rules answer and the questions that a person must still answer.
 func summary(s hindsight.Suggestions) string {
 	text := fmt.Sprintf("%s to a person: %s would have answered %d of them", frame.Count(s.Questions, "question"),
 		frame.Count(len(s.Rules), "new rule"), s.Answered)

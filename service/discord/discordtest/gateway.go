@@ -10,7 +10,7 @@ import (
 	"github.com/coder/websocket"
 )
 
-// session is a session of the gateway. It lives on without a connection.
+// session is a session of the gateway. A session stays valid without a connection.
 type session struct {
 	id      string
 	intents int

@@ -38,8 +38,8 @@ type Action struct {
 type Server struct {
 	// Token is the access token of the bridge. Without it everybody has access to every topic.
 	Token string
-	// Everyone lists the topics that everyone may write to, in spite of the token. Public lists the topics that everyone
-	// may also read.
+	// Everyone lists the topics to which clients without the token may write. Public lists the topics that such
+	// clients may also read.
 	Everyone, Public []string
 	// Fault is called before each publication and each stream. It may be nil. A status is the whole answer. "half" breaks
 	// off in the middle of the answer, after the effect.
