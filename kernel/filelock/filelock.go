@@ -60,6 +60,9 @@ func Acquire(path string) (*Lock, error) {
 		}
 		current, err := isCurrent(f, path)
 		if err == nil && current {
+			if fi, err := f.Stat(); err == nil && fi.Size() > 0 {
+				_ = os.Truncate(path, 0) // A killed holder leaves its name, and on Windows each holder does.
+			}
 			return &Lock{f}, nil
 		}
 		if cerr := f.Close(); err != nil || cerr != nil {
@@ -142,7 +145,7 @@ func isCurrent(f *flock.Flock, path string) (bool, error) {
 
 // Release removes the lock's file and releases the lock. If the file remains, it does no harm.
 func (l *Lock) Release() {
-	_ = os.Remove(l.f.Path()) // Windows does not remove an open file; the empty file then remains
+	_ = os.Remove(l.f.Path()) // Windows does not remove an open file; the file then remains
 	_ = l.f.Close()           // nothing was written, so the error does not matter
 }
 

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/gofrs/flock"
 )
@@ -210,5 +211,24 @@ func TestALookIsNoHolder(t *testing.T) {
 			t.Fatal("a lock was taken twice")
 		}
 		l.Release()
+	}
+}
+
+// TestNameOfAnEndedHolder checks that the name of a killed holder is not taken for the name of the next holder.
+func TestNameOfAnEndedHolder(t *testing.T) {
+	path := Session(t.TempDir(), "s")
+	killed, err := Acquire(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	killed.Sign("chat", time.Now())
+	killed.Free()
+	next, err := Acquire(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer next.Release()
+	if _, err := AcquireSession(t.Context(), path, false); !errors.Is(err, ErrBusy) || err.Error() != ErrBusy.Text {
+		t.Errorf("the session is refused with %v, want %v", err, ErrBusy.Text)
 	}
 }
