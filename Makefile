@@ -6,7 +6,7 @@ FUZZTIME ?= 30s
 SEED ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race lint fuzz bench measure torture torture-team clients sdks pictures golden ci dist dist-same clean
+.PHONY: help build test race lint fuzz bench measure torture torture-team clients sdks pictures golden ci dist dist-same dist-try wine clean
 
 help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -75,13 +75,19 @@ golden: ## rewrite golden files and what the documents take from the code
 ci: ## everything that must hold before a change lands
 	.ci/run
 
-dist: ## archives, packages, bills of materials and checksums of all systems in dist/; needs GNU tar
+dist: ## archives, packages, images, manifests and checksums of all systems in dist/; needs GNU tar
 	packaging/dist $(VERSION) dist $(TARGETS)
 
 dist-same: ## make the archives and packages for Linux twice, in two folders, and compare every byte
 	packaging/dist $(VERSION) dist-a linux/amd64
 	packaging/dist $(VERSION) dist-b linux/amd64
 	diff -r dist-a dist-b && rm -r dist-a dist-b
+
+dist-try: ## install the .deb, the npm packages and the image of dist/ and run each (Debian, root, the network)
+	packaging/try dist
+
+wine: ## run the program for Windows of dist/ in Wine (Debian's wine64)
+	packaging/wine dist
 
 clean: ## remove what make built
 	rm -rf dist dist-a dist-b perlica
