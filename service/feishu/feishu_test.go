@@ -162,12 +162,17 @@ func TestAcknowledgedWhenRecorded(t *testing.T) {
 
 // TestEditAfterPress checks that an edit waits for the acknowledgement of the press. The server undoes an earlier edit.
 func TestEditAfterPress(t *testing.T) {
-	w := start(t)
+	w := start(t, func(o *feishu.Options) { o.Timeout = 20 * time.Minute })
 	id := w.sends(channel.Outbound{Chat: ada, Text: "May I?", Buttons: []channel.Button{{Label: "Yes", Data: "1"}}})
 	w.Press(ada, ada, id, "1")
 	w.receives(1, true)
 	edited := make(chan error)
 	go func() { edited <- w.app.Edit(w.patient(), id, channel.Outbound{Chat: ada, Text: "Ada said yes"}) }()
+	soon, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if w.Wait(soon, func() bool { return w.Calls("edit") > 0 }) == nil {
+		t.Error("the card was edited before the acknowledgement")
+	}
 	defer w.pollAside()()
 	if err := <-edited; err != nil {
 		t.Fatal(err)
@@ -299,7 +304,8 @@ func TestContents(t *testing.T) {
 	w := start(t)
 	post := map[string]any{"title": "Title", "content": []any{
 		[]any{map[string]any{"tag": "text", "text": "see "},
-			map[string]any{"tag": "a", "text": "here", "href": "https://x.example"}, map[string]any{"tag": "at", "user_id": "@_all"}, map[string]any{"tag": "emotion", "emoji_type": "OK"}},
+			map[string]any{"tag": "a", "text": "here", "href": "https://x.example"},
+			map[string]any{"tag": "at", "user_id": "@_all"}, map[string]any{"tag": "emotion", "emoji_type": "OK"}},
 		[]any{map[string]any{"tag": "img", "image_key": "img_v3_1"}},
 		[]any{map[string]any{"tag": "code_block", "language": "GO", "text": "a := 1\n"}},
 		[]any{map[string]any{"tag": "media", "file_key": "file_v3_1"}},

@@ -123,10 +123,10 @@ func (c *Channel) acknowledge(ctx context.Context, p pending) {
 }
 
 // awaitAcknowledged waits until no press on a card waits for its acknowledgement. Feishu undoes an edit of a card
-// that comes before the acknowledgement. The wait lasts at most three seconds, because Feishu expects no
+// that comes before the acknowledgement. The wait normally ends after three seconds, because Feishu expects no
 // acknowledgement after that.
 func (c *Channel) awaitAcknowledged(ctx context.Context, card string) {
-	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, c.opt.Timeout/10)
 	defer cancel()
 	for {
 		c.mu.Lock()
