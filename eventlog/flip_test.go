@@ -1,7 +1,6 @@
 package eventlog
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -15,7 +14,7 @@ import (
 )
 
 // TestFlips flips bits in the database, its write-ahead log and the anchor. If Verify does not find a flipped bit, a
-// reader must read every event unchanged.
+// reader must read every event unchanged, and SQLite's own check must find nothing either.
 func TestFlips(t *testing.T) {
 	leaveToOtherBuild(t)
 	seed := rand.Uint64()
@@ -106,7 +105,7 @@ func (f *flipper) flipBit(t *testing.T) {
 		t.Fatal(err)
 	}
 	what := fmt.Sprintf("byte %d, bit %d of %s", at, bit, f.file)
-	rep, events, err := f.verifyAndRead(t.Context(), filepath.Join(dir, "log", "eventlog.db"))
+	rep, events, err := f.verifyAndRead(t, what, filepath.Join(dir, "log", "eventlog.db"))
 	switch {
 	case err != nil:
 		f.found++
@@ -125,7 +124,8 @@ func (f *flipper) flipBit(t *testing.T) {
 }
 
 // verifyAndRead verifies and reads the log.
-func (f *flipper) verifyAndRead(ctx context.Context, path string) (rep verify.Report, events []event.Event, err error) {
+func (f *flipper) verifyAndRead(t *testing.T, what, path string) (rep verify.Report, events []event.Event, err error) {
+	ctx := t.Context()
 	r, err := store.OpenReader(ctx, path)
 	if err != nil {
 		return rep, nil, err
@@ -133,6 +133,9 @@ func (f *flipper) verifyAndRead(ctx context.Context, path string) (rep verify.Re
 	defer r.Close()
 	if rep, err = verify.Log(ctx, r, verify.Options{Keys: f.v.verifiers}); err != nil || !rep.OK() {
 		return rep, nil, err
+	}
+	if err := r.CheckIntegrity(ctx); err != nil {
+		t.Errorf("%s was not found by Verify, but by SQLite: %v", what, err)
 	}
 	for e, err := range r.Events(ctx, event.Query{}) {
 		if err != nil {

@@ -36,6 +36,7 @@ var comparisons = []comparison{
 	{"web", "a minute", webs},
 	{"append", "3 s", durable},
 	{"group", "10 s", groups},
+	{"verify", "20 s", verified},
 	{"growth", "2 minutes and 6 GB", growth},
 	{"million", "3 minutes and 4 GB", million},
 }

@@ -3,7 +3,6 @@ package verify
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"runtime"
@@ -14,7 +13,6 @@ import (
 	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/eventlog/intents"
-	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/eventlog/tree"
 )
@@ -24,8 +22,8 @@ import (
 type file struct {
 	v      *verification
 	reader *store.Reader
-	conn   *sqlite.Conn // used by Head, Next and End
-	there  *sqlite.Stmt // selects the next existing Seq
+	conn   *sqlite.Conn // of the first scanner; used by Head
+	structure
 
 	lacks   map[string]bool // missing tables
 	changed []string        // changed parts of the schema
@@ -46,52 +44,25 @@ type file struct {
 	withheld []int64
 	// beyond is the number of events that the stored hashes cover, if that is more than size.
 	beyond int64
-	// next is the first Seq of the next stretch.
-	next int64
 
+	jobs []func(*scanner, *Block) error // the parts of the file that Next did not return yet
+	all  []*scanner
 	idle chan *scanner
 }
-
-// errEndless ends the reading of a broken file that yields events without end.
-var errEndless = fmt.Errorf("%w: events come over and over", disk.ErrCorrupt)
 
 // Log verifies a log's file with everything stored in it, and the anchor. It reads the whole log on all processor cores
 // and writes nothing. Other processes may append at the same time. Log makes the checks of the function Check and
 // returns the same kind of Report.
 func Log(ctx context.Context, r *store.Reader, opt Options) (Report, error) {
-	f := &file{reader: r, next: 1, idle: make(chan *scanner, runtime.GOMAXPROCS(0))}
+	f := &file{reader: r}
 	f.v = &verification{source: f, file: f, opt: opt}
-	return f.v.finish(f.verifyFile(ctx))
-}
-
-// verifyFile verifies the log and, at the same time, makes SQLite check the file.
-func (f *file) verifyFile(ctx context.Context) error {
-	checking, cancel := context.WithCancel(ctx)
-	defer cancel()
-	whole := make(chan error, 1)
-	go func() { whole <- f.reader.CheckIntegrity(checking) }()
 	err := f.v.verifySource(ctx)
-	if err != nil {
-		cancel()
-	}
-	if broken := <-whole; disk.IsBroken(broken) {
-		f.v.find(0, Unreadable, message.Of(broken))
-	} else if err == nil {
-		err = broken
-	}
-	return errors.Join(err, f.closeFile())
+	return f.v.finish(errors.Join(err, f.closeFile()))
 }
 
 func (f *file) closeFile() (err error) {
-	close(f.idle)
-	for s := range f.idle {
+	for _, s := range f.all {
 		err = errors.Join(err, s.closeConn())
-	}
-	if f.there != nil {
-		_ = f.there.Finalize() // eachRow returned its error
-	}
-	if f.conn != nil {
-		err = errors.Join(err, f.conn.Close())
 	}
 	return disk.Explain(err)
 }
@@ -107,7 +78,7 @@ func (f *file) Head(ctx context.Context) (h Head, err error) {
 		f.v.warn(anchorLarge.With(fi.Size(), anchor.MaxBytes>>20))
 	}
 	f.readIntents()
-	if f.conn, err = connect(f.reader); err != nil {
+	if err := f.openScanners(); err != nil {
 		return h, err
 	}
 	if err := f.checkTables(ctx); err != nil || f.lacks["entries"] || f.lacks["names"] {
@@ -116,9 +87,8 @@ func (f *file) Head(ctx context.Context) (h Head, err error) {
 	if err := f.measure(); err != nil {
 		return h, err
 	}
-	if f.there, _, err = f.conn.PrepareTransient(
-		`SELECT seq FROM entries WHERE seq >= ? ORDER BY seq LIMIT 1`); err != nil {
-		return h, disk.Explain(err)
+	if err := f.plan(); err != nil {
+		return h, err
 	}
 	h.Origin, err = f.reader.Origin(ctx)
 	if err != nil && !disk.IsBroken(err) && !errors.Is(err, evidence.ErrCheckpoint) && len(f.lacks) == 0 {
@@ -152,47 +122,72 @@ func (f *file) addAnchors(anchors []anchor.Line) {
 	f.anchors = len(anchors)
 }
 
-// Next returns the next stretch of the log. A stretch has whole groups of the tree's first stored level. If the next
-// rows are missing, all of them are one stretch, however many there are.
-func (f *file) Next(context.Context) (func(*Block) error, error) {
-	first := f.next
-	if first > max(f.size, min(f.covered, 1)) { // read one stretch of an empty log, too, for its checkpoints
-		return nil, io.EOF
+// openScanners opens one connection for each processor core. All connections read the same commit. If other processes
+// commit all the time, openScanners opens only one connection.
+func (f *file) openScanners() error {
+	watch, err := connect(f.reader)
+	if err != nil {
+		return err
 	}
-	last, hole, there := min((first-1)/blockEvents*blockEvents+blockEvents, f.size), false, f.size+1
-	err := eachRow(f.there, func(stmt *sqlite.Stmt) error { there = stmt.ColumnInt64(0); return nil }, first)
-	switch {
-	case disk.IsBroken(err):
-	case err != nil:
-		return nil, err
-	case there > last:
-		hole = true
-		if last = f.size; there <= f.size {
-			last = (there - 1) / blockEvents * blockEvents
-		}
+	defer func() { _ = watch.Close() }() // only read
+	version := func() (n int64, err error) {
+		err = query(watch, `PRAGMA data_version`, func(stmt *sqlite.Stmt) error { n = stmt.ColumnInt64(0); return nil })
+		return n, err
 	}
-	f.next = max(first, last) + 1
-	return func(b *Block) error {
-		b.last, b.hole = last, hole
-		return f.readBlock(b, first)
-	}, nil
-}
-
-// readBlock reads the stretch of b. The parameter "first" is the first Seq of the stretch.
-func (f *file) readBlock(b *Block, first int64) (err error) {
-	var s *scanner
-	select {
-	case s = <-f.idle:
-	default:
-		if s, err = newScanner(f); err != nil {
+	for range max(runtime.GOMAXPROCS(0), 1) {
+		conn, err := connect(f.reader)
+		if err != nil {
 			return err
 		}
+		f.all = append(f.all, &scanner{f: f, conn: conn})
 	}
-	err = s.fillBlock(b, first)
-	select {
-	case f.idle <- s:
+	f.conn = f.all[0].conn
+	for try := 0; ; try++ {
+		before, err := version()
+		if err != nil {
+			return err
+		}
+		for _, s := range f.all {
+			if err := s.begin(); err != nil {
+				return err
+			}
+		}
+		after, err := version()
+		if err != nil || before == after || len(f.all) == 1 {
+			return err
+		}
+		for _, s := range f.all {
+			if err := query(s.conn, `ROLLBACK`, nil); err != nil {
+				return err
+			}
+		}
+		if try == 20 {
+			for _, s := range f.all[1:] {
+				_ = s.closeConn() // only read
+			}
+			f.all = f.all[:1]
+		}
+	}
+}
+
+// begin begins a transaction, so that the scanner reads one commit from now on.
+func (s *scanner) begin() error {
+	if err := query(s.conn, `BEGIN`, nil); err != nil {
 		return err
-	default: // enough scanners are idle
-		return errors.Join(err, s.closeConn())
 	}
+	return query(s.conn, `SELECT count(*) FROM sqlite_schema`, nil)
+}
+
+// Next returns the next part of the file: a tree or a list of its pages, and later the stretches of the events.
+func (f *file) Next(context.Context) (func(*Block) error, error) {
+	if len(f.jobs) == 0 {
+		return nil, io.EOF
+	}
+	job := f.jobs[0]
+	f.jobs = f.jobs[1:]
+	return func(b *Block) error {
+		s := <-f.idle
+		defer func() { f.idle <- s }()
+		return job(s, b)
+	}, nil
 }

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"golang.org/x/mod/sumdb/tlog"
 	"zombiezen.com/go/sqlite"
 
+	"github.com/perlica/perlica/eventlog/btree"
 	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
@@ -50,6 +52,7 @@ type headers struct {
 	scanner
 	newest evidence.Checkpoint
 	tree   tree.Range // the tree of the events so far
+	data   []byte     // the blobs of the current row
 }
 
 func (h *headers) scan(r *store.Reader, after int64) error {
@@ -64,8 +67,9 @@ func (h *headers) scan(r *store.Reader, after int64) error {
 	}
 	err = query(h.conn, `SELECT `+store.HeaderColumns+` FROM entries WHERE seq > ? ORDER BY seq`,
 		func(stmt *sqlite.Stmt) error {
-			var e event.Event
-			if err := h.header(&e, stmt); err != nil {
+			h.readColumns(stmt)
+			e := event.Event{Seq: event.Seq(h.columns[0].Int)}
+			if err := h.header(&e); err != nil {
 				return err
 			}
 			if err := h.skip(int64(e.Seq)); err != nil {
@@ -84,6 +88,24 @@ func (h *headers) scan(r *store.Reader, after int64) error {
 		end = max(end, h.absent[n-1].Last())
 	}
 	return h.skip(end + 1)
+}
+
+// readColumns copies the columns of the current row of stmt.
+func (h *headers) readColumns(stmt *sqlite.Stmt) {
+	h.columns, h.data = h.columns[:0], h.data[:0]
+	for i := range stmt.ColumnCount() {
+		var v btree.Value
+		switch stmt.ColumnType(i) {
+		case sqlite.TypeInteger:
+			v = btree.Value{Kind: btree.Integer, Int: stmt.ColumnInt64(i)}
+		case sqlite.TypeBlob:
+			at, n := len(h.data), stmt.ColumnLen(i)
+			h.data = slices.Grow(h.data, n)[:at+n]
+			stmt.ColumnBytes(i, h.data[at:])
+			v = btree.Value{Kind: btree.Blob, Data: h.data[at:]}
+		}
+		h.columns = append(h.columns, v)
+	}
 }
 
 // skip adds the absent subtrees before the event seq. It returns an error if an event between them and seq is

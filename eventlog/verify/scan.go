@@ -3,29 +3,34 @@ package verify
 import (
 	"cmp"
 	"crypto/sha256"
-	"errors"
+	"fmt"
 	"slices"
 	"time"
 
 	"golang.org/x/mod/sumdb/tlog"
 	"zombiezen.com/go/sqlite"
 
+	"github.com/perlica/perlica/eventlog/btree"
 	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/eventlog/tree"
 )
 
-// scanner reads stretches of a log's file. Only one goroutine at a time may use it.
+// scanner reads parts of a log's file. All scanners of a file read the same commit. Only one goroutine at a time may
+// use a scanner.
 type scanner struct {
 	f    *file
 	conn *sqlite.Conn
 
-	rows, notes, names *sqlite.Stmt
+	pages, notes, names *sqlite.Stmt
+	trees               *btree.Reader
+	// indexed are the entries that the indexes must have for the rows of this scanner.
+	indexed [len(indexes)]digest
 
 	absent  []tree.Subtree // the absent subtrees that were not added yet
 	flaw    flaw
-	payload []byte
+	columns []btree.Value
 	texts   map[int64]string // the names that were read, by their ids
 	// last has the columns with the ids of names in the previous row. Most ids are the same in the next row.
 	last [11]lastName
@@ -36,33 +41,43 @@ type lastName struct {
 	name string
 }
 
-func newScanner(f *file) (s *scanner, err error) {
-	s = &scanner{f: f}
-	if s.conn, err = connect(f.reader); err != nil {
-		return nil, err
-	}
-	s.rows, _, err = s.conn.PrepareTransient(`SELECT ` + store.Columns +
-		` FROM entries WHERE seq >= ? AND seq <= ? ORDER BY seq`)
-	if err == nil {
-		err = s.prepareNames()
-	}
-	if err == nil && f.covered > 0 {
+// prepare makes the statements of the scanner.
+func (s *scanner) prepare() (err error) {
+	if err = s.prepareNames(); err == nil && s.f.covered > 0 {
 		s.notes, _, err = s.conn.PrepareTransient(
 			`SELECT id, size, note FROM checkpoints WHERE size >= ? AND size <= ? ORDER BY size, id`)
 	}
-	if err != nil {
-		return nil, errors.Join(disk.Explain(err), s.closeConn())
-	}
-	return s, nil
+	return disk.Explain(err)
+}
+
+func (s *scanner) prepareNames() (err error) {
+	s.names, _, err = s.conn.PrepareTransient(store.ReadNames)
+	return disk.Explain(err)
 }
 
 func (s *scanner) closeConn() error {
-	for _, stmt := range []*sqlite.Stmt{s.rows, s.notes, s.names} {
+	for _, stmt := range []*sqlite.Stmt{s.pages, s.notes, s.names} {
 		if stmt != nil {
 			_ = stmt.Finalize() // earlier calls returned its error
 		}
 	}
 	return s.conn.Close()
+}
+
+// readPage reads a page of the file into buf. SQLite finds its newest version, which may be in the write-ahead log.
+func (s *scanner) readPage(n uint32, buf []byte) error {
+	if s.pages == nil {
+		var err error
+		if s.pages, _, err = s.conn.PrepareTransient(`SELECT data FROM sqlite_dbpage WHERE pgno = ?`); err != nil {
+			return disk.Explain(err)
+		}
+	}
+	size := 0
+	err := eachRow(s.pages, func(stmt *sqlite.Stmt) error { size = stmt.ColumnBytes(0, buf); return nil }, int64(n))
+	if err == nil && size != len(buf) {
+		return fmt.Errorf("%w: page %d is missing", disk.ErrCorrupt, n)
+	}
+	return err
 }
 
 // connect opens a connection that is faster than one of database/sql. It executes only statements that read. It does
@@ -118,30 +133,45 @@ func eachRow(stmt *sqlite.Stmt, each func(*sqlite.Stmt) error, args ...int64) er
 	}
 }
 
-// fillBlock reads the stretch of the block b. The parameter "first" is the first Seq of the stretch.
-func (s *scanner) fillBlock(b *Block, first int64) error {
-	at, _ := slices.BinarySearchFunc(s.f.absent, first, func(a tree.Subtree,
+// stretch is a part of the table entries: some of its leaf pages, and the numbers of their events.
+type stretch struct {
+	leaves      []btree.Leaf
+	first, last int64
+}
+
+// fillBlock reads a stretch into the block b.
+func (s *scanner) fillBlock(b *Block, st stretch) error {
+	at, _ := slices.BinarySearchFunc(s.f.absent, st.first, func(a tree.Subtree,
 		seq int64) int {
 		return cmp.Compare(a.Seq, seq)
 	})
 	s.absent = s.f.absent[at:]
-	if !b.hole {
-		if err := s.scanRows(b, first); err != nil {
+	for _, leaf := range st.leaves {
+		err := s.trees.Rows(leaf, func(seq int64, record []byte, err error) error {
+			if err == nil {
+				err = s.addRow(b, seq, record)
+			}
+			if disk.IsBroken(err) {
+				b.Unreadable(err)
+			}
+			return s.f.keepFault(err)
+		})
+		if err != nil {
 			return err
 		}
 	}
-	s.addAbsent(b, b.last+1)
+	s.addAbsent(b, st.last+1)
 	if s.notes == nil {
 		return nil
 	}
-	last := b.last
+	last := st.last
 	if last == s.f.size { // include checkpoints of more events than the log has
 		last = max(last, s.f.covered)
 	}
 	err := eachRow(s.notes, func(stmt *sqlite.Stmt) error {
 		b.Checkpoint(stmt.ColumnInt64(1), stmt.ColumnText(2), checkpointOfFile.With(stmt.ColumnInt64(0)))
 		return nil
-	}, first, last)
+	}, st.first, last)
 	if disk.IsBroken(err) {
 		return nil // other findings report the damage
 	}
@@ -156,97 +186,88 @@ func (s *scanner) addAbsent(b *Block, seq int64) {
 	}
 }
 
-// scanRows reads the rows of the stretch. If a part of the file is broken, scanRows reads that part row by row.
-func (s *scanner) scanRows(b *Block, first int64) error {
-	next := first
-	each := func(stmt *sqlite.Stmt) error {
-		seq, err := s.addRow(b, stmt)
-		if err != nil {
-			return err
-		}
-		if next = seq + 1; len(b.rows) > 2*blockEvents {
-			return errEndless
-		}
-		return nil
+// addRow adds the row with the number seq to the block.
+func (s *scanner) addRow(b *Block, seq int64, record []byte) (err error) {
+	if s.columns, err = btree.Columns(record, s.columns); err != nil {
+		return err
 	}
-	why := eachRow(s.rows, each, first, b.last)
-	if why == nil || !disk.IsBroken(why) {
-		return why
+	if len(s.columns) < payloadColumn+1 {
+		return fmt.Errorf("%w: row %d has too few columns", disk.ErrCorrupt, seq)
 	}
-	for next = max(next, first); next <= b.last; {
-		at := next
-		if err := eachRow(s.rows, each, at, at); err != nil {
-			if !disk.IsBroken(err) {
-				return err
-			}
-			s.addAbsent(b, at)
-			b.Unreadable(why)
+	for i, x := range indexes {
+		if x.has(s.columns) {
+			s.indexed[i].add(x.key(s.columns, seq), seq)
 		}
-		next = at + 1
 	}
+	if seq < 1 || seq > tree.MaxSeq {
+		return nil // measure has reported the row
+	}
+	s.addAbsent(b, seq)
+	e := b.newEvent()
+	e.Seq = event.Seq(seq)
+	if err := s.header(e); err != nil {
+		return err
+	}
+	payload := s.columns[payloadColumn]
+	switch payload.Kind {
+	case btree.Blob:
+	case btree.Null:
+		if _, ok := slices.BinarySearch(s.f.withheld, seq); ok && e.PayloadLen > 0 {
+			e.Withheld = event.Masked
+		}
+	default:
+		s.flaw = badColumn
+	}
+	b.checkLast(payload.Data, s.flaw)
 	return nil
 }
 
-// addRow adds the current row of stmt to the block and returns the row's Seq.
-func (s *scanner) addRow(b *Block, stmt *sqlite.Stmt) (seq int64, err error) {
-	seq = stmt.ColumnInt64(0)
-	s.addAbsent(b, seq)
-	e := b.newEvent()
-	if err := s.header(e, stmt); err != nil {
-		return seq, err
-	}
-	n := stmt.ColumnLen(17)
-	s.payload = slices.Grow(s.payload[:0], n)[:n]
-	stmt.ColumnBytes(17, s.payload)
-	payload := s.payload
-	if n == 0 && e.PayloadLen > 0 && stmt.ColumnType(17) == sqlite.TypeNull {
-		payload = nil
-		if _, ok := slices.BinarySearch(s.f.withheld, seq); ok {
-			e.Withheld = event.Masked
+// payloadColumn is the last column of the table entries.
+const payloadColumn = 17
+
+// header reads the header and the leaf of the current row into e.
+func (s *scanner) header(e *event.Event) error {
+	s.flaw = sound
+	for _, i := range []int{2, 14} {
+		if s.columns[i].Kind != btree.Integer {
+			s.flaw = badColumn
 		}
 	}
-	b.checkLast(payload, s.flaw)
-	return seq, nil
-}
-
-// header reads the header and the leaf of the current row of stmt into e.
-func (s *scanner) header(e *event.Event, stmt *sqlite.Stmt) error {
-	s.flaw = sound
-	e.Seq, e.Time = event.Seq(stmt.ColumnInt64(0)), time.Unix(0, stmt.ColumnInt64(2))
-	var id [17]byte // one byte more than a UUID, to detect a value that is too long
+	for _, i := range []int{1, 15, 16} {
+		if s.columns[i].Kind != btree.Blob {
+			s.flaw = badColumn
+		}
+	}
+	e.Time = time.Unix(0, s.columns[2].Int)
 	var ok bool
-	if e.ID, ok = store.IDText(id[:stmt.ColumnBytes(1, id[:])]); !ok {
+	if e.ID, ok = store.IDText(s.columns[1].Data); !ok {
 		s.flaw = badColumn
 	}
 	var texts [len(s.last)]string
 	for i := range texts {
-		if err := s.readName(stmt, i); err != nil {
+		if err := s.readName(i); err != nil {
 			return err
 		}
 		texts[i] = s.last[i].name
 	}
 	e.SetTexts(texts)
-	e.PayloadLen = stmt.ColumnInt64(14)
-	var sum, leaf [sha256.Size + 1]byte
-	if stmt.ColumnBytes(15, sum[:]) != sha256.Size || stmt.ColumnBytes(16, leaf[:]) != tlog.HashSize {
+	e.PayloadLen = s.columns[14].Int
+	if len(s.columns[15].Data) != sha256.Size || len(s.columns[16].Data) != tlog.HashSize {
 		s.flaw = badColumn
 	}
-	e.PayloadSHA256, e.LeafHash = [sha256.Size]byte(sum[:]), tlog.Hash(leaf[:])
+	copy(e.PayloadSHA256[:], s.columns[15].Data)
+	copy(e.LeafHash[:], s.columns[16].Data)
 	return nil
 }
 
-func (s *scanner) prepareNames() (err error) {
-	s.names, _, err = s.conn.PrepareTransient(store.ReadNames)
-	return disk.Explain(err)
-}
-
 // readName reads the name of the i-th column with a name into s.last.
-func (s *scanner) readName(stmt *sqlite.Stmt, i int) error {
+func (s *scanner) readName(i int) error {
 	const first = 3 // the column of the type
-	id, last := stmt.ColumnInt64(first+i), &s.last[i]
-	if id == 0 && stmt.ColumnType(first+i) != sqlite.TypeInteger {
-		s.flaw = badColumn // without this, NULL would count as the id of ""
+	v, last := s.columns[first+i], &s.last[i]
+	if v.Kind != btree.Integer {
+		s.flaw = badColumn
 	}
+	id := v.Int
 	if id == last.id {
 		return nil
 	}

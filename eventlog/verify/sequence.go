@@ -17,8 +17,7 @@ import (
 	"github.com/perlica/perlica/eventlog/tree"
 )
 
-// blockEvents is the number of events that a worker reads at a time. It is a multiple of the group size of the tree's
-// first stored level. A block fits into a processor's cache.
+// blockEvents is the number of events that a worker reads at a time. A block fits into a processor's cache.
 const blockEvents = 4 << tree.NodeHeight
 
 // verification is the state of one call of Check. Workers read blocks of events and check the events of each block
@@ -192,12 +191,12 @@ func (v *verification) addBlock(b *Block) {
 			v.reportTwice(r)
 			continue
 		}
-		v.skipTo(b, seq-1)
+		v.skipTo(seq - 1)
 		v.addRow(r)
 		v.compareSeals()
 	}
 	if b.last > 0 {
-		v.skipTo(b, b.last)
+		v.skipTo(b.last)
 	}
 }
 
@@ -271,10 +270,10 @@ func (v *verification) markGap() {
 const maxBad = 512
 
 // skipTo extends the tree to size events. If events are missing, it reports them.
-func (v *verification) skipTo(b *Block, size int64) {
+func (v *verification) skipTo(size int64) {
 	switch {
 	case v.tree.Size < size:
-		v.addMissing(b, size)
+		v.addMissing(size)
 		v.compareSeals()
 	case v.unread != nil && v.tree.Size == size:
 		v.find(0, Unreadable, restUnreadable.With(size, v.unread))
@@ -284,7 +283,7 @@ func (v *verification) skipTo(b *Block, size int64) {
 
 // addMissing reports that the events up to "last" are missing. It extends the tree with the stored hashes of groups if
 // possible, otherwise with arbitrary hashes.
-func (v *verification) addMissing(b *Block, last int64) {
+func (v *verification) addMissing(last int64) {
 	first := v.tree.Size + 1
 	if v.unread != nil {
 		v.find(event.Seq(first), Unreadable, rangeOf(event.Seq(first), event.Seq(last), eventUnreadable, eventsUnreadable,
@@ -297,7 +296,7 @@ func (v *verification) addMissing(b *Block, last int64) {
 		v.gaps = append(v.gaps, span{first, last})
 	}
 	v.markGap()
-	if b.hole || last-first > blockEvents {
+	if last-first > 2*blockEvents {
 		v.lost, v.damaged = true, true
 		v.tree = tree.Range{Size: last, Roots: make([]tlog.Hash, bits.OnesCount64(uint64(last)))}
 		v.beginGroup()

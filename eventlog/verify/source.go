@@ -69,11 +69,9 @@ type Block struct {
 	// why is the reason why the first unreadable row could not be read.
 	why error
 
-	// The fields last and hole are set only for the file of a log.
-	// last is the last Seq of the stretch. The log may have no event with this Seq.
+	// last is the size of the log. It is set only in the last stretch of the file of a log. The log may have no event
+	// with this Seq.
 	last int64
-	// hole means that the stretch has no events.
-	hole bool
 
 	header []byte // reused by checkLast
 	read   func(*Block) error

@@ -2,7 +2,6 @@ package verify
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -86,12 +85,8 @@ func (f *file) checkAccess() {
 	}
 }
 
-// measure reads the size of the log, its lists and its absent parts in one transaction.
+// measure reads the size of the log, its lists and its absent parts.
 func (f *file) measure() (err error) {
-	if err := query(f.conn, `BEGIN`, nil); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, query(f.conn, `ROLLBACK`, nil)) }()
 	one := func(to *int64) func(*sqlite.Stmt) error {
 		return func(stmt *sqlite.Stmt) error { *to = stmt.ColumnInt64(0); return nil }
 	}
@@ -239,6 +234,7 @@ func (f *file) readNodes() error {
 func (f *file) End(ctx context.Context) error {
 	f.v.compareRuns()
 	f.checkAccess()
+	f.finishStructure()
 	if err := f.compareIntents(); err != nil {
 		return err
 	}
