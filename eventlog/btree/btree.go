@@ -1,4 +1,4 @@
-// Package btree reads the B-trees of a SQLite file page by page and checks their structure.
+// Package btree reads the B-trees of a SQLite file and checks their structure.
 //
 // The package promises that SQLite finds the same entries in a tree without faults, by a search and by a walk. It
 // writes nothing, and it does not open the file: the caller gives it the pages. It does not know the columns' types.

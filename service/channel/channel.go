@@ -1,5 +1,5 @@
-// Package channel defines the bridge's interface to a messaging platform: polling, sending, and the
-// platform's limits. It cuts and translates a text for a platform without a loss.
+// Package channel defines the bridge's interface to a messaging platform. It cuts and translates a text for a platform
+// without a loss.
 //
 // A [Channel] carries messages and knows nothing of agents, rights or the log.
 package channel
