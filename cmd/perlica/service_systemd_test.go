@@ -113,7 +113,7 @@ func documented(t *testing.T, words string) string {
 
 // TestSystemdUnit checks that the systemd unit in the documentation is valid.
 func TestSystemdUnit(t *testing.T) {
-	unit := documented(t, "perlica.service`:")
+	unit := documented(t, "perlica@.service`, and")
 	known := map[string][]string{
 		"[Unit]": {"Description", "After"},
 		"[Service]": {"Type", "WorkingDirectory", "ExecStart", "ExecReload", "Restart", "RestartSec", "WatchdogSec",
@@ -126,7 +126,7 @@ func TestSystemdUnit(t *testing.T) {
 		line = strings.TrimSpace(line)
 		key, value, ok := strings.Cut(line, "=")
 		switch {
-		case line == "":
+		case line == "", strings.HasPrefix(line, "#"):
 		case known[line] != nil:
 			section = line
 		case ok && slices.Contains(known[section], key) && value != "":
@@ -149,7 +149,7 @@ func TestSystemdUnit(t *testing.T) {
 	}
 	dir := t.TempDir()
 	name := filepath.Join(dir, "perlica.service")
-	unit = strings.NewReplacer("%h/bin/perlica", self, "%h/project", dir).Replace(unit)
+	unit = strings.NewReplacer("ExecStart=perlica", "ExecStart="+self, "%f", dir).Replace(unit)
 	if err := os.WriteFile(name, []byte(unit), 0o600); err != nil {
 		t.Fatal(err)
 	}
