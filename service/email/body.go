@@ -142,7 +142,7 @@ func (r *reader) readText(e *message.Entity, kind string, params map[string]stri
 // unfold joins the lines of a paragraph that a mail program has cut (RFC 3676). Such a line ends with a space, which
 // belongs to the text if delSpace is false.
 func unfold(text string, delSpace bool) string {
-	var lines []string
+	var out strings.Builder
 	depth, open := 0, false // of the last line
 	for line := range strings.SplitSeq(text, "\n") {
 		own := strings.TrimLeft(line, ">")
@@ -152,14 +152,13 @@ func unfold(text string, delSpace bool) string {
 		if cut && delSpace {
 			own = strings.TrimSuffix(own, " ")
 		}
-		if open && marks == depth && own != "-- " {
-			lines[len(lines)-1] += own
-		} else {
-			lines = append(lines, strings.TrimLeft(strings.Repeat(">", marks)+" ", " ")+own)
+		if !open || marks != depth || own == "-- " {
+			out.WriteString("\n" + strings.TrimLeft(strings.Repeat(">", marks)+" ", " "))
 		}
+		out.WriteString(own)
 		depth, open = marks, cut
 	}
-	return strings.Join(lines, "\n")
+	return strings.TrimPrefix(out.String(), "\n")
 }
 
 // decoderOf returns the encoding with a name, or nil.

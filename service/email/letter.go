@@ -34,6 +34,8 @@ type letter struct {
 const (
 	maxID   = 250 // bytes of a message id
 	maxRefs = 50
+	// maxSubject is the number of characters of a subject in answers. A longer line of a header is refused by servers.
+	maxSubject = 60
 )
 
 // readLetter reads the header of a mail. ok is false if no person has written the mail.

@@ -226,7 +226,7 @@ func (c *Channel) noteThread(l letter) {
 	defer c.mu.Unlock()
 	c.newest.Put(l.thread, l.id)
 	if _, known := c.subjects.Get(l.thread); !known && l.subject != "" {
-		c.subjects.Put(l.thread, l.subject)
+		c.subjects.Put(l.thread, fmt.Sprintf("%.*s", maxSubject, l.subject))
 	}
 }
 

@@ -43,7 +43,7 @@ var errPlain = errors.New("a connection without TLS is for a server on this mach
 
 // dial connects to the server. The encryption StartTLS begins later. The parameter "ports" has the usual ports.
 func (s Server) dial(ctx context.Context, ports map[Encryption]int) (net.Conn, error) {
-	if s.Encryption == None && !config.IsLoopback(s.Host) {
+	if s.Encryption != Implicit && s.Encryption != StartTLS && !config.IsLoopback(s.Host) {
 		return nil, errPlain
 	}
 	port := s.Port

@@ -283,6 +283,10 @@ func TestGroups(t *testing.T) {
 	w.sends(channel.Outbound{Chat: group + "/" + topic, Text: "answer"})
 	w.Withdraw(id)
 	w.sends(channel.Outbound{Chat: group, Text: "answer", ReplyTo: id})
+	inTopic := w.Say(group, ada, "@_user_1 withdrawn", map[string]any{"mentions": mentions, "thread_id": "omt_1",
+		"root_id": topic})
+	w.Withdraw(inTopic)
+	w.sends(channel.Outbound{Chat: group + "/" + topic, Text: "answer", ReplyTo: inTopic})
 	w.Withdraw(topic)
 	var refused *channel.RejectedError
 	_, err := w.app.Send(t.Context(), channel.Outbound{Chat: group + "/" + topic, Text: "answer"})
@@ -293,7 +297,8 @@ func TestGroups(t *testing.T) {
 	for _, m := range w.Messages() {
 		got = append(got, m.Chat+" "+m.ReplyTo+" "+m.Thread)
 	}
-	want = []string{group + " " + id + " ", group + " " + topic + " " + topic, group + "  "}
+	want = []string{group + " " + id + " ", group + " " + topic + " " + topic, group + "  ",
+		group + " " + topic + " " + topic}
 	if !slices.Equal(got, want) {
 		t.Errorf("sent %q, want %q", got, want)
 	}

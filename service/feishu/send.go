@@ -114,6 +114,9 @@ func (c *Channel) post(ctx context.Context, at place, replyTo string, m message)
 	if replyTo != "" {
 		err := c.call(ctx, request{method: http.MethodPost, path: "/open-apis/im/v1/messages/" + replyTo + "/reply",
 			body: m}, &a)
+		if said(err, gone...) && m.InThread && replyTo != at.thread { // the topic may still be there
+			return c.post(ctx, at, "", m)
+		}
 		if !said(err, gone...) || m.InThread {
 			return checkID(a.ID, err)
 		}

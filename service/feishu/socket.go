@@ -269,15 +269,19 @@ func (at *connection) join(f frame) (payload []byte, whole bool) {
 		at.parts[id] = parts
 	}
 	parts[seq] = f.payload
-	size := 0
+	size, whole := 0, true
 	for _, p := range parts {
-		if p == nil {
-			return nil, false
-		}
-		size += len(p)
+		size, whole = size+len(p), whole && p != nil
+	}
+	if size > maxFrame {
+		delete(at.parts, id)
+		return nil, false
+	}
+	if !whole {
+		return nil, false
 	}
 	delete(at.parts, id)
-	return slices.Concat(parts...), size <= maxFrame
+	return slices.Concat(parts...), true
 }
 
 // takeEvent stores a message for Poll. Any other event is acknowledged at once, because it has no effect.

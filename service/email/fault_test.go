@@ -1,0 +1,52 @@
+package email
+
+import (
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/emersion/go-message"
+	"github.com/emersion/go-message/mail"
+
+	"github.com/perlica/perlica/service/channel"
+)
+
+// TestLongSubject checks that no line of a mail's header exceeds the limit of RFC 5322. Servers refuse such a mail, so
+// the person would get no answer in this thread.
+func TestLongSubject(t *testing.T) {
+	c := &Channel{local: "bot", domain: "mail.example", now: time.Now}
+	for _, subject := range []string{strings.Repeat("word ", 400), strings.Repeat("你好", 400)} {
+		var h mail.Header
+		h.Set("From", "ann@home.example")
+		h.SetSubject(subject)
+		l, ok := c.readLetter(message.Header{Header: h.Header.Header})
+		if !ok {
+			t.Fatal("the letter is not read")
+		}
+		c.noteThread(l)
+		sent, err := c.compose(channel.Outbound{Text: "Yes."}, l.from, l.thread, "id@mail.example")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.SplitSeq(string(sent), "\r\n") {
+			if len(line) > 998 {
+				t.Errorf("a line has %d bytes: %.60s", len(line), line)
+			}
+		}
+	}
+}
+
+// TestFlowedCost checks that the work for a text grows with its length alone.
+func TestFlowedCost(t *testing.T) {
+	text := strings.Repeat("a \n", 20_000)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if got := unfold(text, false); len(got) != 40_000 {
+		t.Errorf("%d bytes", len(got))
+	}
+	runtime.ReadMemStats(&after)
+	if n := after.TotalAlloc - before.TotalAlloc; n > 100*uint64(len(text)) {
+		t.Errorf("%d bytes were allocated for a text of %d bytes", n, len(text))
+	}
+}
