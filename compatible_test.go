@@ -1,7 +1,9 @@
 package perlica_test
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -31,6 +33,7 @@ func TestCompatible(t *testing.T) {
 			{"config.toml", "kernel/config/testdata/config.toml", lostKeys},
 			{"exitcodes.txt", "cmd/perlica/frame/exitcode.go", lostCodes},
 			{"types.txt", "eventlog/event/type.go", lostCodes},
+			{"payloads.txt", "kernel/fact/testdata/golden.txt", lostPayloads},
 			{"hub.sql", "service/team/hub/schema.sql", lostStatements},
 			{"eventlog.sql", "eventlog/store/schema.sql", lostStatements},
 		} {
@@ -51,22 +54,37 @@ func readFile(t *testing.T, name string) string {
 	return string(b)
 }
 
-// missing returns the lines that only the list "old" has.
+// missing returns the lines that are only in old. A line that is twice in old must be twice in now.
 func missing(old, now []string) (lost []string) {
-	has := map[string]bool{}
+	has := map[string]int{}
 	for _, line := range now {
-		has[line] = true
+		has[line]++
 	}
 	for _, line := range old {
-		if !has[line] {
+		if has[line]--; has[line] < 0 {
 			lost = append(lost, strings.TrimSpace(line))
 		}
 	}
 	return lost
 }
 
-// lostNames returns the exported names that only the old file has. Each line of api.txt gets the name of its
-// package.
+// lostPayloads compares examples of payloads. Each old example needs a new one of its type with all its members.
+func lostPayloads(old, now string) (lost []string) {
+	today := map[string][]string{}
+	for line := range strings.Lines(now) {
+		kind, payload, _ := strings.Cut(line, "\t")
+		today[kind] = append(today[kind], payload)
+	}
+	for line := range strings.Lines(old) {
+		kind, payload, _ := strings.Cut(line, "\t")
+		if !slices.ContainsFunc(today[kind], func(p string) bool { return len(missing(leaves(payload), leaves(p))) == 0 }) {
+			lost = append(lost, strings.TrimSpace(line))
+		}
+	}
+	return lost
+}
+
+// lostNames compares exported names. Each line of api.txt gets the name of its package.
 func lostNames(old, now string) []string {
 	names := func(text string) (list []string) {
 		dir := ""
@@ -97,7 +115,7 @@ func lostValues(old, now string) (lost []string) {
 	today := values(now)
 	for dir, list := range values(old) {
 		for _, value := range list {
-			least := []string{"everything"}
+			least := strings.Split(value, "\n")
 			for _, candidate := range today[dir] {
 				// Old optional members may be mandatory now.
 				members := strings.Split(candidate, "\n")
@@ -105,11 +123,8 @@ func lostValues(old, now string) (lost []string) {
 					name, kind, _ := strings.Cut(m, " ")
 					members = append(members, name+"? "+kind)
 				}
-				if gone := missing(strings.Split(value, "\n"), members); len(gone) < len(least) || least[0] == "everything" {
-					least = append(gone, least[len(least):]...)
-				}
-				if len(least) == 0 {
-					break
+				if gone := missing(strings.Split(value, "\n"), members); len(gone) < len(least) {
+					least = gone
 				}
 			}
 			if len(least) > 0 {
@@ -120,54 +135,103 @@ func lostValues(old, now string) (lost []string) {
 	return lost
 }
 
-// lostRoutes compares descriptions of the HTTP API. A new version may change texts, but it must not make a further
-// member of a request mandatory.
+// lostRoutes compares descriptions of the HTTP API. A new version may change texts, and a request must not need a
+// further member or parameter.
 func lostRoutes(old, now string) []string {
-	lost := missing(routes(old), routes(now))
-	known := needed(old)
-	for schema, members := range needed(now) {
-		if before, ok := known[schema]; ok {
+	lost := missing(leaves(old), leaves(now))
+	known, err := needed(old)
+	today, err2 := needed(now)
+	if err := errors.Join(err, err2); err != nil {
+		return []string{err.Error()}
+	}
+	for place, members := range today {
+		if before, ok := known[place]; ok {
 			for _, member := range missing(members, before) {
-				lost = append(lost, fmt.Sprintf("%s without the member %s", schema, member))
+				lost = append(lost, fmt.Sprintf("%s without the mandatory %s", place, member))
 			}
 		}
 	}
 	return lost
 }
 
-// needed returns the mandatory members of each schema of a request.
-func needed(text string) map[string][]string {
+// schema is a schema of the HTTP API.
+type schema struct {
+	Ref        string `json:"$ref"`
+	Required   []string
+	Properties map[string]*schema
+	Items      *schema
+}
+
+// parameter is a parameter of a route.
+type parameter struct {
+	Ref      string `json:"$ref"`
+	Name     string
+	Required bool
+}
+
+// needed returns the mandatory members of each object in a request, and the mandatory parameters of each route.
+func needed(text string) (map[string][]string, error) {
 	var api struct {
 		Paths map[string]map[string]struct {
+			Parameters  []parameter
 			RequestBody struct {
-				Content map[string]struct {
-					Schema struct {
-						Ref string `json:"$ref"`
-					}
-				}
+				Required bool
+				Content  map[string]struct{ Schema *schema }
 			}
 		}
 		Components struct {
-			Schemas map[string]struct{ Required []string }
+			Schemas    map[string]*schema
+			Parameters map[string]parameter
 		}
 	}
-	_ = json.Unmarshal([]byte(text), &api) // routes reports its error
+	if err := json.Unmarshal([]byte(text), &api); err != nil {
+		return nil, err
+	}
 	list := map[string][]string{}
-	for _, methods := range api.Paths {
-		for _, method := range methods {
+	var add func(place string, s *schema)
+	add = func(place string, s *schema) {
+		if s == nil {
+			return
+		}
+		if s.Ref != "" {
+			place = path.Base(s.Ref)
+			if s = api.Components.Schemas[place]; s == nil || list[place] != nil {
+				return
+			}
+		}
+		list[place] = append([]string{}, s.Required...)
+		for name, member := range s.Properties {
+			add(place+"."+name, member)
+		}
+		add(place+"[]", s.Items)
+	}
+	for route, methods := range api.Paths {
+		for name, method := range methods {
+			place := name + " " + route
+			list[place] = []string{}
+			for _, p := range method.Parameters {
+				if p.Ref != "" {
+					p = api.Components.Parameters[path.Base(p.Ref)]
+				}
+				if p.Required {
+					list[place] = append(list[place], p.Name)
+				}
+			}
+			if method.RequestBody.Required {
+				list[place] = append(list[place], "body")
+			}
 			for _, content := range method.RequestBody.Content {
-				name := path.Base(content.Schema.Ref)
-				list[name] = api.Components.Schemas[name].Required
+				add(place+" body", content.Schema)
 			}
 		}
 	}
-	return list
+	return list, nil
 }
 
-// routes returns the leaves of a description of the HTTP API, except its texts.
-func routes(text string) (list []string) {
-	var description any
-	if err := json.Unmarshal([]byte(text), &description); err != nil {
+// leaves returns the values in a JSON value with their places, except the texts in a description of the HTTP API.
+func leaves(text string) (list []string) {
+	var top any
+	if err := json.Unmarshal([]byte(text), &top); err != nil {
 		return []string{err.Error()}
 	}
 	var walk func(place string, v any)
@@ -187,17 +251,17 @@ func routes(text string) (list []string) {
 			list = append(list, fmt.Sprintf("%s %v", place, v))
 		}
 	}
-	walk("", description)
+	walk("", top)
 	return list
 }
 
 var (
 	section = regexp.MustCompile(`^# (\[.*\])$`)
-	key     = regexp.MustCompile(`^# ([a-z_]+) = `)
+	key     = regexp.MustCompile(`^# (\w+) = (?:(["\[{])|(\d)|\w)`)
 	value   = regexp.MustCompile(`^\s+\w+\s+\w+\s+= .*`)
 )
 
-// lostKeys compares the keys of the configuration.
+// lostKeys compares the keys of the configuration and the kinds of their values.
 func lostKeys(old, now string) []string {
 	keys := func(text string) (list []string) {
 		table := ""
@@ -205,7 +269,11 @@ func lostKeys(old, now string) []string {
 			if m := section.FindStringSubmatch(strings.TrimSpace(line)); m != nil {
 				table = m[1]
 			} else if m := key.FindStringSubmatch(line); m != nil {
-				list = append(list, table+" "+m[1])
+				kind := m[2] // the first character of a text, a list or a table
+				if m[3] != "" {
+					kind = "number"
+				}
+				list = append(list, table+" "+m[1]+" "+cmp.Or(kind, "boolean"))
 			}
 		}
 		return list
