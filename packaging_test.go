@@ -240,6 +240,7 @@ func checkNPM(t *testing.T, folder string) {
 		Bin, OptionalDependencies, Engines  map[string]string
 		OS, CPU                             []string
 		PreferUnplugged                     bool
+		PublishConfig                       struct{ Access string }
 	}
 	var main manifest
 	files := unpack(t, filepath.Join(folder, "perlica-npm-0.1.0.tgz"))
