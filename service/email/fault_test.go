@@ -1,6 +1,8 @@
 package email
 
 import (
+	"encoding/base64"
+	"net/textproto"
 	"runtime"
 	"strings"
 	"testing"
@@ -48,5 +50,16 @@ func TestFlowedCost(t *testing.T) {
 	runtime.ReadMemStats(&after)
 	if n := after.TotalAlloc - before.TotalAlloc; n > 100*uint64(len(text)) {
 		t.Errorf("%d bytes were allocated for a text of %d bytes", n, len(text))
+	}
+}
+
+// TestPasswordIsHidden checks that an error has no form of the password that a server can repeat.
+func TestPasswordIsHidden(t *testing.T) {
+	s := Server{User: "me@example.org", Password: "pass word 4711"}
+	plain := base64.StdEncoding.EncodeToString([]byte("\x00me@example.org\x00pass word 4711"))
+	login := base64.StdEncoding.EncodeToString([]byte("pass word 4711"))
+	err := s.withoutPassword(&textproto.Error{Code: 535, Msg: "no: AUTH PLAIN " + plain + ", " + login + ", pass word 4711"})
+	if want := `535 "no: AUTH PLAIN (password), (password), (password)"`; err.Error() != want {
+		t.Errorf("got %q, want %q", err, want)
 	}
 }

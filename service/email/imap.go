@@ -70,8 +70,11 @@ func (c *Channel) openBox(ctx context.Context) (_ *mailbox, err error) {
 	}
 	if err = box.client.Login(s.User, string(s.Password)).Wait(); err != nil {
 		box.close()
-		// A server may repeat the password.
-		return nil, fmt.Errorf("the login: %s", strings.ReplaceAll(said(err).Error(), string(s.Password), "(password)"))
+		var refusal *imap.Error
+		if errors.As(err, &refusal) { // a server may repeat the password
+			refusal.Text = s.hidePassword(refusal.Text)
+		}
+		return nil, fmt.Errorf("the login: %w", said(err))
 	}
 	box.idle = box.client.Caps().Has(imap.CapIdle)
 	d, err := box.client.Select("INBOX", &imap.SelectOptions{ReadOnly: true}).Wait()

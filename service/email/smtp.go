@@ -3,6 +3,7 @@ package email
 import (
 	"context"
 	"crypto/tls"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"net"
@@ -164,10 +165,21 @@ func (s Server) login(ctx context.Context) (c *smtp.Client, done func(), err err
 // withoutPassword returns an error of a server without the password, which a server may repeat.
 func (s Server) withoutPassword(err error) error {
 	var code *textproto.Error
-	if errors.As(err, &code) && s.Password != "" {
-		return &textproto.Error{Code: code.Code, Msg: strings.ReplaceAll(code.Msg, string(s.Password), "(password)")}
+	if errors.As(err, &code) {
+		return &textproto.Error{Code: code.Code, Msg: s.hidePassword(code.Msg)}
 	}
 	return err
+}
+
+// hidePassword replaces the password in a text, also in the forms of the methods PLAIN and LOGIN.
+func (s Server) hidePassword(text string) string {
+	if s.Password == "" {
+		return text
+	}
+	for _, form := range []string{"\x00" + s.User + "\x00" + string(s.Password), string(s.Password)} {
+		text = strings.ReplaceAll(text, base64.StdEncoding.EncodeToString([]byte(form)), "(password)")
+	}
+	return strings.ReplaceAll(text, string(s.Password), "(password)")
 }
 
 // authenticate proves the identity with the strongest method that the server offers. The methods PLAIN and LOGIN send
