@@ -106,7 +106,7 @@ func (w withoutAgents) Run() int {
 	}
 	defer afterTests()
 	// Most tests wait for processes, so more of them can run at once. The flag -parallel overrides this.
-	if err := flag.Set("test.parallel", strconv.Itoa(4*runtime.GOMAXPROCS(0))); err != nil {
+	if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
