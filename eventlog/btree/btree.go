@@ -44,11 +44,26 @@ func NewFile(pageSize int, pages int64, read ReadPage) (*File, error) {
 		return nil, err
 	}
 	f.usable = pageSize - int(head[20])
-	if f.usable < 480 || binary.BigEndian.Uint32(head[52:]) != 0 {
+	if f.usable < 480 {
 		return nil, fault("the header of the file has settings that no log has")
+	}
+	if binary.BigEndian.Uint32(head[52:]) != 0 {
+		f.useMaps()
 	}
 	f.free, f.freePages = binary.BigEndian.Uint32(head[32:]), binary.BigEndian.Uint32(head[36:])
 	return f, nil
+}
+
+// useMaps marks the pointer map pages as used. A file with PRAGMA auto_vacuum has them, and they have no data of a tree.
+func (f *File) useMaps() {
+	lock, mapped := int64(lockByte/f.pageSize+1), int64(f.usable/5)
+	for n := int64(2); n <= f.pages; n += mapped + 1 {
+		if n == lock {
+			f.used[min(n+1, f.pages)] = true
+			continue
+		}
+		f.used[n] = true
+	}
 }
 
 // FreePages reads the list of free pages.
