@@ -54,7 +54,8 @@ func NewFile(pageSize int, pages int64, read ReadPage) (*File, error) {
 	return f, nil
 }
 
-// useMaps marks the pointer map pages as used. A file with PRAGMA auto_vacuum has them, and they have no data of a tree.
+// useMaps marks the pointer map pages as used. A file with PRAGMA auto_vacuum has these pages. They have no data of a
+// tree.
 func (f *File) useMaps() {
 	lock, mapped := int64(lockByte/f.pageSize+1), int64(f.usable/5)
 	for n := int64(2); n <= f.pages; n += mapped + 1 {
