@@ -53,6 +53,25 @@ func TestFlowedCost(t *testing.T) {
 	}
 }
 
+// TestLargeText checks that a text that no agent could read is refused, and that a long address is no sender.
+func TestLargeText(t *testing.T) {
+	c := &Channel{local: "bot", domain: "mail.example", now: time.Now}
+	for size, unread := range map[int]string{maxRead: "", maxRead + 1: "a mail that is too large"} {
+		var m channel.Inbound
+		c.fill(&m, letter{}, body{text: strings.Repeat("x", size)})
+		if m.Unread != unread || (m.Text == "") != (unread != "") {
+			t.Errorf("%d bytes: %q, and %d bytes of text", size, m.Unread, len(m.Text))
+		}
+	}
+	for size, want := range map[int]bool{maxFrom: true, maxFrom + 1: false} {
+		var h mail.Header
+		h.Set("From", strings.Repeat("a", size-len("@home.example"))+"@home.example")
+		if _, ok := c.readLetter(message.Header{Header: h.Header.Header}); ok != want {
+			t.Errorf("a sender with %d bytes: %v", size, ok)
+		}
+	}
+}
+
 // TestPasswordIsHidden checks that an error has no form of the password that a server can repeat.
 func TestPasswordIsHidden(t *testing.T) {
 	s := Server{User: "me@example.org", Password: "pass word 4711"}

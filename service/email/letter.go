@@ -33,7 +33,9 @@ type letter struct {
 
 const (
 	maxID   = 250 // bytes of a message id
+	maxFrom = 254 // bytes of a sender's address, by RFC 5321
 	maxRefs = 50
+	maxRead = 4_000_000 // bytes of a text, as at the page
 	// maxSubject is the number of characters of a subject in answers. A longer line of a header is refused by servers.
 	maxSubject = 60
 )
@@ -92,7 +94,7 @@ func sender(h message.Header) (*mail.Address, bool) {
 	}
 	list[0].Address = strings.ToLower(list[0].Address)
 	// A chat contains the address, and a mail is sent to it.
-	if strings.ContainsAny(list[0].Address, " <>\"\r\n\t") {
+	if len(list[0].Address) > maxFrom || strings.ContainsAny(list[0].Address, " <>\"\r\n\t") {
 		return nil, false
 	}
 	return list[0], true
@@ -192,7 +194,10 @@ func (c *Channel) fill(m *channel.Inbound, l letter, b body) {
 	if len(l.refs) == 0 && l.subject != "" && !strings.HasPrefix(text, "/") {
 		text = strings.TrimSpace(l.subject + "\n\n" + text)
 	}
-	if m.Text = text; text == "" && len(m.Files) == 0 {
+	switch m.Text = text; {
+	case len(text) > maxRead:
+		m.Text, m.Unread = "", "a mail that is too large"
+	case text == "" && len(m.Files) == 0:
 		m.Unread = cmp.Or(b.unread, "an empty mail")
 	}
 	for _, name := range left {

@@ -113,7 +113,9 @@ func New(opt Options) (*Channel, error) {
 // Close ends the connection and waits for its goroutines. Later calls do nothing. Feishu repeats the messages without
 // an acknowledgement.
 func (c *Channel) Close() error {
-	c.cancel()
+	c.mu.Lock()
+	c.cancel() // under mu, so that connect starts no goroutine afterwards
+	c.mu.Unlock()
 	c.wg.Wait()
 	return nil
 }
