@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "rewrite docs/api.txt, docs/json.txt, testdata/imports.txt and the README.md of each harness")
+var update = flag.Bool("update", false,
+	"rewrite docs/api.txt, docs/json.txt, testdata/imports.txt and the README.md of each harness")
 
 // public are the packages that other programs may import. docs/library.md names them.
 var public = []string{

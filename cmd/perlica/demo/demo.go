@@ -20,6 +20,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/dialog"
 	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/cmd/perlica/screen"
+	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/provider/descent"
 )
 
@@ -101,8 +102,9 @@ func environ(own []string, home string) (list []string) {
 func farewell(s *stage, keep bool) string {
 	text := "The folder of the demonstration was removed. 'perlica demo --keep' keeps it.\n"
 	if keep {
-		text = "The folder of the demonstration stays. To look around in it:\n  cd " + quote(s.project) +
-			"\n  export PERLICA_HOME=" + quote(filepath.Join(s.dir, "home")) + "\n"
+		home := filepath.Join(s.dir, "home")
+		text = "The folder of the demonstration stays. To look around in it:\n  cd " + agents.CommandLine([]string{s.project}) +
+			"\n  export PERLICA_HOME=" + agents.CommandLine([]string{home}) + "\n"
 	}
 	return text + `
 In a folder of your own:

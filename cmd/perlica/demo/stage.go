@@ -15,6 +15,7 @@ import (
 
 	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/cmd/perlica/screen"
+	"github.com/perlica/perlica/kernel/agents"
 )
 
 // stage is the place of the demonstration: its folder, its streams and the way to run a command.
@@ -161,24 +162,14 @@ func (o *output) endLine() {
 func commandLine(args []string) string {
 	text, width := "$ perlica", len("$ perlica")
 	for _, a := range args {
-		word := quote(a)
-		first, _, _ := strings.Cut(word, "\n")
-		if width+1+len(first) > columns-2 {
+		word := agents.CommandLine([]string{a})
+		if width+1+len(word) > columns-2 {
 			text, width = text+" \\\n   ", 3
 		}
 		text += " " + word
-		width += 1 + len(word[strings.LastIndexByte(word, '\n')+1:])
+		width += 1 + len(word)
 	}
 	return text
-}
-
-// quote returns a word for a shell.
-func quote(word string) string {
-	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:+=@,"
-	if word != "" && strings.Trim(word, plain) == "" {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 // logFile returns the path of the project's log.
