@@ -103,7 +103,8 @@ func farewell(s *stage, keep bool) string {
 	text := "The folder of the demonstration was removed. 'perlica demo --keep' keeps it.\n"
 	if keep {
 		home := filepath.Join(s.dir, "home")
-		text = "The folder of the demonstration stays. To look around in it:\n  cd " + agents.CommandLine([]string{s.project}) +
+		text = "The folder of the demonstration stays. To look around in it:\n  cd " +
+			agents.CommandLine([]string{s.project}) +
 			"\n  export PERLICA_HOME=" + agents.CommandLine([]string{home}) + "\n"
 	}
 	return text + `
