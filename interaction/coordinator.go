@@ -52,6 +52,8 @@ type Ticket struct {
 	c    *Coordinator
 	once sync.Once
 	done chan struct{}
+	// asked means that this Coordinator recorded the question.
+	asked bool
 
 	// These fields are set before done is closed.
 	answer *Answer
@@ -82,7 +84,7 @@ func (c *Coordinator) Ask(ctx context.Context, q Question) (*Ticket, error) {
 	}
 	q.Refs.Interaction = q.ID
 	q.Asked, q.Writer = c.now(), c.log.Writer()
-	t := &Ticket{Question: q, c: c, done: make(chan struct{})}
+	t := &Ticket{Question: q, c: c, done: make(chan struct{}), asked: true}
 	t.Subject = Subject{}
 	c.mu.Lock()
 	c.open = append(c.open, t)
@@ -143,17 +145,24 @@ func (c *Coordinator) removeTicket(t *Ticket) {
 // If the log masks a part of the typed text, the answer does not count. Otherwise the log could not show the text
 // that the agent received.
 func (c *Coordinator) Answer(ctx context.Context, id event.InteractionID, a Answer) error {
-	q, err := Find(ctx, &c.log.Reader, id)
-	if err != nil {
-		return err
+	own := c.findAsked(id)
+	var q Question
+	if own != nil {
+		q = own.Question
+	} else {
+		var err error
+		if q, err = Find(ctx, &c.log.Reader, id); err != nil {
+			return err
+		}
 	}
 	if err := q.Check(a); err != nil {
 		return c.rejectAnswer(ctx, q, a, err)
 	}
-	if q.Input != nil && c.maskedAnswer(a).Text != a.Text {
+	kept := c.maskedAnswer(a)
+	if q.Input != nil && kept.Text != a.Text {
 		return c.rejectAnswer(ctx, q, a, unfit(beNoSecret))
 	}
-	_, err = c.log.Append(ctx, event.NewFact(event.InteractionAnswered, "user", q.Refs, a))
+	_, err := c.log.Append(ctx, event.NewFact(event.InteractionAnswered, "user", q.Refs, a))
 	var conflict *eventlog.ConflictError
 	if errors.As(err, &conflict) {
 		return c.rejectAnswer(ctx, q, a, taken(ctx, &c.log.Reader, id))
@@ -161,11 +170,26 @@ func (c *Coordinator) Answer(ctx context.Context, id event.InteractionID, a Answ
 	if err != nil {
 		return err
 	}
-	if q.Writer == c.log.Writer() {
+	switch {
+	case own != nil:
+		own.closeWith(&kept, "", nil)
+		return nil
+	case q.Writer == c.log.Writer():
 		c.closeEnded(ctx, false)
 		return nil
 	}
 	return c.Wake(q.Writer)
+}
+
+// findAsked returns the Ticket of an open question that this Coordinator recorded, or nil.
+func (c *Coordinator) findAsked(id event.InteractionID) *Ticket {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := slices.IndexFunc(c.open, func(t *Ticket) bool { return t.ID == id && t.asked })
+	if i < 0 {
+		return nil
+	}
+	return c.open[i]
 }
 
 // maskedAnswer returns an answer in the form in which the log stores it.

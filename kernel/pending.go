@@ -42,22 +42,28 @@ func (r *Runner) AnswerQuestion(ctx context.Context, q interaction.Question, a i
 	// Check the lock before reading the events. If the lock is free, the process has ended and its last event is
 	// already on the log.
 	ofFlow := strings.HasPrefix(string(q.Refs.Run), event.FlowPrefix)
-	alive, err := ofFlow || q.Writer == r.log.Writer(), error(nil)
+	own := q.Writer == r.log.Writer()
+	alive, err := ofFlow || own, error(nil)
 	if !alive {
 		alive, err = filelock.Held(filelock.Run(r.opt.Paths.Locks, string(q.Refs.Run)))
 	}
 	if err != nil {
 		return err
 	}
-	closed, err := interaction.Closed(ctx, &r.log.Reader, q.ID)
-	if err != nil {
-		return err
+	var closed *interaction.TakenError
+	if !own {
+		if closed, err = interaction.Closed(ctx, &r.log.Reader, q.ID); err != nil {
+			return err
+		}
 	}
 	if closed == nil && !alive {
 		// Refuse the answer: no process would act on it, but the log would look as if it had an effect.
 		return fmt.Errorf("%w: run %s ended without an outcome", ErrRunGone, q.Refs.Run)
 	}
 	err = r.questions.Answer(ctx, q.ID, a)
+	if own && err != nil {
+		closed, _ = interaction.Closed(ctx, &r.log.Reader, q.ID) // the error of Answer matters
+	}
 	if closed != nil && r.log.Err() == nil {
 		return closed // more helpful than another error about the answer
 	}

@@ -86,6 +86,12 @@ func TestTheAnswerComesBeforeItsConsequence(t *testing.T) {
 		if err := r.AnswerQuestion(t.Context(), q, interaction.Answer{Option: "y", By: "me"}); err != nil {
 			t.Fatal(err)
 		}
+		// A second answer gets to know the first one, even if it is not valid itself.
+		err := r.AnswerQuestion(t.Context(), q, interaction.Answer{Option: "none", By: "you"})
+		var taken *interaction.TakenError
+		if !errors.As(err, &taken) || taken.Answer == nil || taken.Answer.By != "me" {
+			t.Fatalf("the second answer: %v", err)
+		}
 		for closed, said := false, false; !said; {
 			switch n := (<-notices).(type) {
 			case record.Closed:
