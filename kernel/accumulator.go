@@ -49,6 +49,13 @@ func (a *accumulator) startTurn() {
 	a.live, a.started = true, a.now()
 }
 
+// hasStarted reports whether startTurn was called.
+func (a *accumulator) hasStarted() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return !a.started.IsZero()
+}
+
 // endTurn closes the turn. It returns an update with the rest of the answer's text, or an update without text.
 func (a *accumulator) endTurn() provider.Update {
 	a.mu.Lock()

@@ -45,7 +45,8 @@ type Attached struct {
 	alone   alone
 
 	loads atomic.Int32 // the number of unanswered requests to load this session
-	// retelling is true from the loading of the session until the next prompt. The agent may repeat earlier turns then.
+	// retelling is true from the loading of the session until the end of the next turn. The agent may repeat earlier
+	// turns before it gets the prompt.
 	retelling atomic.Bool
 }
 
@@ -162,12 +163,12 @@ func (a attachedAgent) provideAgent(ctx context.Context, run *run) error {
 		}
 	}
 	a.beginTurn(run.client)
-	a.retelling.Store(false) // after the turn begins, because updates before that repeat earlier turns
 	run.client.lifecycle.attachConn(a.conn)
 	return nil
 }
 
 func (a attachedAgent) takeBackAgent(_ context.Context, run *run) {
+	a.retelling.Store(false)
 	a.finishTurn()
 	run.client.joinGoroutines()
 }
@@ -274,14 +275,13 @@ func (a *Attached) Update(u provider.Update) {
 	if a.earlier || a.loads.Load() > 0 && u.Mode == "" && u.Commands == nil && u.Options == nil {
 		return
 	}
-	retelling := a.retelling.Load() // read before the turn's state, because the begin of a turn resets retelling
 	a.mu.RLock()
-	prompted := a.client != nil
+	prompted := a.client != nil && a.client.sums.hasStarted() // the agent gets the prompt after that
 	a.mu.RUnlock()
 	if prompted {
 		a.alone.tools, a.alone.announced = nil, false
 	} else {
-		a.unprompted(u, retelling)
+		a.unprompted(u, a.retelling.Load())
 	}
 	a.agentSession.Update(u)
 }
