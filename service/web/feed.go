@@ -372,7 +372,7 @@ type outflow struct {
 const (
 	perSecond = 16 << 20
 	atOnce    = 1 << 20
-	calm      = time.Second
+	calm      = 100 * time.Millisecond
 )
 
 func newOutflow() *outflow {
