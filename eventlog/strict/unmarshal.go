@@ -1,11 +1,13 @@
 package strict
 
 import (
+	"bytes"
 	"encoding"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"reflect"
 	"strconv"
 	"strings"
@@ -38,6 +40,18 @@ func UnmarshalObject(text []byte, v any) error {
 		return errors.New("it is not an object")
 	}
 	return json.Unmarshal(text, v)
+}
+
+// UnmarshalRepaired parses the text of another program as Unmarshal does. Half a surrogate pair and bytes that are not
+// UTF-8 become U+FFFD, because a person's keyboard or a platform that cuts texts may make them.
+func UnmarshalRepaired(text []byte, v any) error {
+	text = bytes.ToValidUTF8(text, []byte("\uFFFD")) // a copy
+	if json.Valid(text) {
+		for at := range halves(text) {
+			copy(text[at:], `\ufffd`)
+		}
+	}
+	return Unmarshal(text, v)
 }
 
 // Check returns an error for a text that Unmarshal refuses for every v.
@@ -73,29 +87,39 @@ func invalid(text []byte) error {
 	return err
 }
 
-// checkSurrogates returns an error if the text has half a surrogate pair. The text is valid JSON, so only strings
-// contain backslashes.
+// checkSurrogates returns an error if the valid JSON text has half a surrogate pair.
 func checkSurrogates(text []byte) error {
-	const size = len(`\u0000`)
-	for i := 0; i < len(text); i++ {
-		if text[i] != '\\' {
-			continue
-		}
-		if text[i+1] != 'u' {
-			i++
-			continue
-		}
-		first := unescaped(text[i:])
-		i += size - 1
-		if !utf16.IsSurrogate(first) {
-			continue
-		}
-		if utf16.DecodeRune(first, unescaped(text[i+1:])) == utf8.RuneError {
-			return fmt.Errorf("it has half a surrogate pair, \\u%04x", first)
-		}
-		i += size
+	for at := range halves(text) {
+		return fmt.Errorf("it has half a surrogate pair, \\u%04x", unescaped(text[at:]))
 	}
 	return nil
+}
+
+// halves returns the positions of the \u escapes that are half a surrogate pair. The text is valid JSON, so only
+// strings contain backslashes.
+func halves(text []byte) iter.Seq[int] {
+	const size = len(`\u0000`)
+	return func(yield func(at int) bool) {
+		for i := 0; i < len(text); i++ {
+			if text[i] != '\\' {
+				continue
+			}
+			if text[i+1] != 'u' {
+				i++
+				continue
+			}
+			at := i
+			first := unescaped(text[i:])
+			i += size - 1
+			switch {
+			case !utf16.IsSurrogate(first):
+			case utf16.DecodeRune(first, unescaped(text[i+1:])) != utf8.RuneError:
+				i += size
+			case !yield(at):
+				return
+			}
+		}
+	}
 }
 
 // unescaped returns the code unit of the \\u escape at the start of a text. It returns 0 if the text does not begin

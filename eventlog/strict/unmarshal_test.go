@@ -101,6 +101,32 @@ func TestUnmarshalReads(t *testing.T) {
 	}
 }
 
+// TestUnmarshalRepaired checks that broken characters become U+FFFD, and that every other fault is still refused.
+func TestUnmarshalRepaired(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"text":"a\ud800b"}`:               "a\uFFFDb",
+		`{"text":"a\udc00"}`:                "a\uFFFD",
+		`{"text":"\ud83d\ud83d\ude00"}`:     "\uFFFD\U0001F600",
+		`{"text":"\ude00\ud83d\\udE00"}`:    "\uFFFD\uFFFD\\udE00",
+		`{"text":"a","\ud800":1}`:           "a",
+		"{\"text\":\"a\xff\xed\xa0\x80b\"}": "a\uFFFDb",
+		`{"text":"\ud83d\ude00"}`:           "\U0001F600",
+	} {
+		var m message
+		before := text
+		if err := strict.UnmarshalRepaired([]byte(text), &m); err != nil || m.Text != want || text != before {
+			t.Errorf("%s: got %q, %v; want %q", text, m.Text, err, want)
+		}
+	}
+	for _, text := range []string{`{"text":"\ud800","text":"b"}`, `{"TEXT":"\ud800"}`, `{"text":"\ud800"`, `{} {}`, ``,
+		`{"\ud800":1,"\udc00":2}`, `\ud800`} {
+		var m message
+		if err := strict.UnmarshalRepaired([]byte(text), &m); err == nil {
+			t.Errorf("%s was read as %+v", text, m)
+		}
+	}
+}
+
 // FuzzUnmarshal checks that other programs read the same value from an accepted text, even if they compare the names of
 // members exactly.
 func FuzzUnmarshal(f *testing.F) {

@@ -104,7 +104,7 @@ var unread = map[string]string{"sticker": "a sticker", "location": "a location",
 // inbound returns the message of an event. ok is false if no person sent it to the bot.
 func (c *Channel) inbound(payload []byte) (m channel.Inbound, ok bool) {
 	var e event
-	if strict.Unmarshal(payload, &e) != nil {
+	if strict.UnmarshalRepaired(payload, &e) != nil {
 		return m, false
 	}
 	switch e.Header.Type {
@@ -144,7 +144,7 @@ func (c *Channel) written(r received) (m channel.Inbound, ok bool) {
 		m.Chat += "/" + first
 	}
 	var in content
-	if strict.Unmarshal([]byte(w.Content), &in) != nil {
+	if strict.UnmarshalRepaired([]byte(w.Content), &in) != nil {
 		m.Unread = "this content"
 		return m, true
 	}

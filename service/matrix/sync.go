@@ -330,7 +330,7 @@ type content struct {
 // inbound returns the message of an event. ok is false if the event is no message of a person.
 func (c *Channel) inbound(ctx context.Context, room string, e event) (m channel.Inbound, ok bool, err error) {
 	var said content
-	if strict.Unmarshal(e.Content, &said) != nil {
+	if strict.UnmarshalRepaired(e.Content, &said) != nil {
 		return m, false, nil // an invalid event must not stop the next ones
 	}
 	switch e.Type {

@@ -95,7 +95,8 @@ func (c *Channel) updates(ctx context.Context, offset int64, wait time.Duration)
 // arrive one after the other within a moment.
 func endsInAlbum(raw []json.RawMessage) bool {
 	var u update
-	return len(raw) > 0 && strict.Unmarshal(raw[len(raw)-1], &u) == nil && u.Message != nil && u.Message.Album != ""
+	return len(raw) > 0 && strict.UnmarshalRepaired(raw[len(raw)-1], &u) == nil && u.Message != nil &&
+		u.Message.Album != ""
 }
 
 // learnName asks for the bot's name, which commands in groups may contain. Without the name all
@@ -163,7 +164,7 @@ func (c *Channel) answerPresses(ctx context.Context, offset int64) (release func
 // inbound returns the message of an update. ok is false if no person sent it. album is the id of the message's album.
 func (c *Channel) inbound(raw json.RawMessage, id int64) (m channel.Inbound, album string, ok bool) {
 	var u update
-	if strict.Unmarshal(raw, &u) != nil {
+	if strict.UnmarshalRepaired(raw, &u) != nil {
 		return m, "", false // an unknown or ambiguous update must not stop the next ones
 	}
 	switch {
