@@ -166,7 +166,7 @@ func TestTelegram(t *testing.T) {
 	if err := os.Chmod(path, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if j := run(0, "service", "check", "telegram"); !strings.Contains(j.stdout.String(), "ok    account      @test_bot") {
+	if j := run(0, "service", "check", "telegram"); !strings.Contains(j.stdout.String(), "ok    account       @test_bot") {
 		t.Errorf("the account is not named: %s", j.stdout.String())
 	}
 	if j := run(0, "service", "channel", "test", "telegram"); !strings.Contains(j.stdout.String(),

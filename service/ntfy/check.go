@@ -25,8 +25,8 @@ func (c *Channel) Check(ctx context.Context) (list []channel.Finding) {
 		add("token", "set service.ntfy.token_file", true, "the server wants an access token")
 		return list
 	case !mine:
-		add("token", "'ntfy access USER TOPIC rw' and 'ntfy access USER TOPIC-answers rw' on the server", true,
-			"the server denies the token the topic")
+		add("token", "if the token is of this server, 'ntfy access USER TOPIC rw' and 'ntfy access USER TOPIC-answers rw' "+
+			"there; otherwise make one with 'ntfy token add'", true, "the server denies the token the topic")
 		return list
 	}
 	add("token", "", false, "%s lets Perlica read the topic", c.base)

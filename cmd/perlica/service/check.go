@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -65,7 +66,8 @@ func findingsOf(ctx context.Context, c channel.Channel) []channel.Finding {
 	}
 	name, err := p.Probe(ctx)
 	if err != nil {
-		return []channel.Finding{{Name: "account", Detail: err.Error(), Fails: true}}
+		return []channel.Finding{{Name: "account", Detail: err.Error(), Fails: true,
+			Next: "compare the settings with docs/channel-" + c.Name() + ".md"}}
 	}
 	return []channel.Finding{{Name: "account", Detail: name}}
 }
@@ -78,7 +80,8 @@ func writeFinding(w io.Writer, f channel.Finding) error {
 	case f.Next != "":
 		mark = "warn"
 	}
-	text := fmt.Sprintf("%s  %-12s %s", mark, f.Name, frame.OneLine(f.Detail))
+	detail := strings.ReplaceAll(f.Detail, channel.ErrNotSent.Error()+": ", "") // a check sends no message
+	text := fmt.Sprintf("%s  %-12s  %s", mark, f.Name, frame.OneLine(detail))
 	if f.Next != "" {
 		text += "\n      next: " + frame.OneLine(f.Next)
 	}
