@@ -20,14 +20,16 @@ import (
 	"github.com/perlica/perlica/service/email/emailtest"
 	"github.com/perlica/perlica/service/feishu/feishutest"
 	"github.com/perlica/perlica/service/local"
+	"github.com/perlica/perlica/service/local/localtest"
 	"github.com/perlica/perlica/service/matrix/matrixtest"
 	"github.com/perlica/perlica/service/slack/slacktest"
 	"github.com/perlica/perlica/service/telegram/telegramtest"
+	"github.com/perlica/perlica/service/webhook/webhooktest"
 )
 
 // subjects are the channels over which the bridge is tested.
 var subjects = []channeltest.Subject{discordtest.Subject(), emailtest.Subject(), feishutest.Subject(),
-	matrixtest.Subject(), slacktest.Subject(), telegramtest.Subject()}
+	localtest.Subject(), matrixtest.Subject(), slacktest.Subject(), telegramtest.Subject(), webhooktest.Subject()}
 
 var (
 	channelMessages = flag.Int("channel-messages", 30, "how many messages TestChannelKilled sends over each channel")
@@ -211,7 +213,7 @@ func askOver(w *world, v *venue, s channeltest.Subject) {
 	if _, lacks := s.Lacks[channeltest.TextAnswers]; lacks {
 		onlyByButton(alice)
 	} else {
-		card := alice.expect("or with #")
+		card := alice.expect("and the number")
 		alice.say(asking.FindStringSubmatch(card.Text)[1] + " 1")
 	}
 	alice.expect("permission: allow")
@@ -355,7 +357,7 @@ func TestChannelKilled(t *testing.T) {
 				default:
 					people[n].say(script)
 				}
-				if f := rng.IntN(3 * len(faults)); f < len(faults) {
+				if f := rng.IntN(3*len(faults) + 1); f < len(faults) {
 					v.Fail([]channeltest.Operation{channeltest.Sending, channeltest.Receiving}[rng.IntN(2)], faults[f])
 				}
 				if _, lacks := s.Lacks[channeltest.Redeliveries]; !lacks && rng.IntN(5) == 0 {

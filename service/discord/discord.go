@@ -12,7 +12,6 @@ package discord
 
 import (
 	"cmp"
-	"context"
 	"crypto/rand"
 	"encoding/base64"
 	"errors"
@@ -38,9 +37,6 @@ const (
 	defaultTimeout = 30 * time.Second
 )
 
-// ErrClosed says that the channel was closed.
-var ErrClosed = errors.New("discord: the channel is closed")
-
 // Options configures a bot.
 type Options struct {
 	Token   channel.Secret
@@ -64,10 +60,7 @@ type Channel struct {
 	self   string // the bot's own id
 	epoch  string // identifies this process in cursors
 	limits rateLimits
-
-	closing context.Context // ends when Close is called
-	close   context.CancelFunc
-	wg      sync.WaitGroup // the goroutines of connections and acknowledgements
+	life   *channel.Lifetime
 
 	poll poller // only Poll uses it
 }
@@ -106,9 +99,8 @@ func New(opt Options) (*Channel, error) {
 	}
 	c := &Channel{
 		opt: opt, client: channel.Client(opt.Client), base: strings.TrimRight(opt.BaseURL, "/"), self: self,
-		epoch: rand.Text(),
+		epoch: rand.Text(), life: channel.NewLifetime(),
 	}
-	c.closing, c.close = context.WithCancel(context.Background())
 	return c, nil
 }
 
@@ -146,9 +138,8 @@ func (c *Channel) Limits() channel.Limits {
 }
 
 // Close ends the connection to the gateway. The session stays there for a while, so that a later process can resume it.
-// Close waits for all goroutines. It may be called again.
+// Close also ends Poll, and waits for all goroutines. It may be called again.
 func (c *Channel) Close() error {
-	c.close()
-	c.wg.Wait()
+	c.life.Close()
 	return nil
 }

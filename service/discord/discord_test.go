@@ -276,7 +276,7 @@ func TestClosed(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if err := <-done; !errors.Is(err, discord.ErrClosed) {
+	if err := <-done; !errors.Is(err, channel.ErrClosed) {
 		t.Errorf("a poll of a closed channel: %v", err)
 	}
 	if err := w.Wait(t.Context(), func() bool { return w.Connected() == 0 }); err != nil {
@@ -298,5 +298,32 @@ func TestPollEndsWithItsContext(t *testing.T) {
 	}
 	if _, _, err := w.bot.Poll(t.Context(), "no cursor"); err == nil {
 		t.Error("a cursor of another channel is accepted")
+	}
+}
+
+// TestManyWait checks that the number of messages without a record is limited, and that the others come later.
+func TestManyWait(t *testing.T) {
+	w := start(t, nil)
+	next := connect(t, w.bot, "")
+	const limit, more = 1000, 20
+	for i := range limit + more {
+		w.Say(dm, ada, "Ada", fmt.Sprint(i))
+	}
+	for full := 0; full < more; {
+		list, _, err := w.bot.Poll(t.Context(), next)
+		if err != nil || len(list) > limit {
+			t.Fatalf("%d messages wait; %v", len(list), err)
+		}
+		if len(list) == limit {
+			full++
+		}
+	}
+	for n := 0; n < limit+more; {
+		var list []channel.Inbound
+		list, next = poll(t, w.bot, next)
+		if list[0].Text != fmt.Sprint(n) {
+			t.Fatalf("got %q, want %d", list[0].Text, n)
+		}
+		n += len(list)
 	}
 }

@@ -106,7 +106,7 @@ func (c *Channel) dial(ctx context.Context, address string, seq int64, first any
 	l := &link{conn: conn, frames: make(chan frame, waitingFrames), resume: seq > 0}
 	l.seq.Store(seq)
 	l.acked.Store(true)
-	c.wg.Go(func() { l.run(c.closing, time.Duration(hello.Interval)*time.Millisecond) })
+	c.life.Go(func() { l.run(c.life.Context(), time.Duration(hello.Interval)*time.Millisecond) })
 	return l, nil
 }
 

@@ -84,14 +84,15 @@ const overlap = 10 * time.Second
 // Poll returns the messages to the bot and the presses of its buttons. It acknowledges a press after its message lies
 // before the cursor. It names the files of messages for [Channel.Fetch].
 func (c *Channel) Poll(ctx context.Context, cursor string) ([]channel.Inbound, string, error) {
+	return c.life.Poll(ctx, cursor, c.pollOnce)
+}
+
+func (c *Channel) pollOnce(ctx context.Context, cursor string) ([]channel.Inbound, string, error) {
 	p := &c.poll
 	if err := c.confirm(ctx, cursor); err != nil {
 		return nil, cursor, err
 	}
 	for fresh := false; ; {
-		if c.closing.Err() != nil {
-			return nil, cursor, ErrClosed
-		}
 		if p.refused != nil {
 			return nil, cursor, p.refused
 		}
@@ -144,9 +145,12 @@ func (c *Channel) await(ctx context.Context, ended bool) error {
 	return nil
 }
 
+// mostItems is the number of messages that the caller has not yet recorded. Further events stay in the connection.
+const mostItems = 1000
+
 // takeWaiting takes the events that wait. It reports whether the connection has ended.
 func (c *Channel) takeWaiting(ctx context.Context) (ended bool) {
-	for {
+	for len(c.poll.items) < mostItems {
 		select {
 		case f, ok := <-c.poll.link.frames:
 			if !ok {
@@ -157,6 +161,7 @@ func (c *Channel) takeWaiting(ctx context.Context) (ended bool) {
 			return false
 		}
 	}
+	return false
 }
 
 // page returns all messages that the caller has not yet recorded.
@@ -192,7 +197,7 @@ func (c *Channel) confirm(ctx context.Context, cursor string) error {
 	for _, it := range slices.Backward(p.items[:n]) { // the earlier messages may be those of a stranger
 		c.remember(ctx, it.in)
 		if it.press != nil {
-			c.wg.Go(func() { c.acknowledge(it.press) })
+			c.life.Go(func() { c.acknowledge(it.press) })
 		}
 	}
 	p.items = p.items[n:]
@@ -205,7 +210,7 @@ const pressTime = 3 * time.Second
 // acknowledge makes Discord remove the waiting sign from a pressed button. It makes one attempt, because Discord
 // shows a failure after three seconds and then refuses the acknowledgement. The press counts in any case.
 func (c *Channel) acknowledge(i *interaction) {
-	ctx, cancel := context.WithTimeout(c.closing, pressTime)
+	ctx, cancel := context.WithTimeout(c.life.Context(), pressTime)
 	defer cancel()
 	b, err := jsonBody(map[string]int{"type": deferredUpdate})
 	if err == nil {
@@ -277,7 +282,7 @@ func (c *Channel) take(ctx context.Context, f frame) {
 		p.ready = true
 	case "MESSAGE_CREATE", "MESSAGE_UPDATE":
 		var m message
-		if strict.Unmarshal(f.Data, &m) == nil { // an ambiguous message must not stop the next ones
+		if strict.UnmarshalRepaired(f.Data, &m) == nil { // an ambiguous message must not stop the next ones
 			kind := shared
 			if m.Guild == "" {
 				kind = private
@@ -286,7 +291,7 @@ func (c *Channel) take(ctx context.Context, f frame) {
 		}
 	case "INTERACTION_CREATE":
 		var i interaction
-		if strict.Unmarshal(f.Data, &i) == nil && i.Type == componentInteraction {
+		if strict.UnmarshalRepaired(f.Data, &i) == nil && i.Type == componentInteraction {
 			c.takePress(ctx, &i)
 		}
 	}
@@ -324,7 +329,7 @@ func (c *Channel) readChat(ctx context.Context, id string) error {
 		var list []message
 		for _, r := range raw {
 			var m message
-			if strict.Unmarshal(r, &m) == nil {
+			if strict.UnmarshalRepaired(r, &m) == nil {
 				list = append(list, m)
 			}
 		}

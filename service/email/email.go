@@ -10,8 +10,7 @@
 // The channel ignores mails that no person has written: automatic replies, bounces and mailing lists. It opens the
 // mailbox read-only and changes nothing in it. A cursor never passes a mail that was not returned.
 //
-// The connection to the mailbox is kept between two calls of Poll. Only Poll uses it. The mutex of Channel guards the
-// field for Close.
+// The connection to the mailbox is kept between two calls of Poll. Only Poll uses it. Close ends Poll first.
 package email
 
 import (
@@ -62,9 +61,11 @@ type Channel struct {
 	opt           Options
 	local, domain string // the parts of the address
 	now           func() time.Time
+	life          *channel.Lifetime
+
+	box *mailbox // only Poll uses it, and Close after the last Poll; nil means that there is no connection
 
 	mu       sync.Mutex // guards the fields below
-	box      *mailbox   // nil means that there is no connection
 	polled   map[string][]string
 	subjects channel.Recent[string] // the subject of each thread
 	newest   channel.Recent[string] // the newest known message id of each thread
@@ -82,7 +83,8 @@ func New(opt Options) (*Channel, error) {
 		return nil, errors.New("email: the address is not a mail address")
 	}
 	at := strings.LastIndexByte(a.Address, '@')
-	c := &Channel{local: strings.ToLower(a.Address[:at]), domain: strings.ToLower(a.Address[at+1:]), now: time.Now}
+	c := &Channel{local: strings.ToLower(a.Address[:at]), domain: strings.ToLower(a.Address[at+1:]), now: time.Now,
+		life: channel.NewLifetime()}
 	if most := maxLocal - len("+a") - tagLength; len(c.local) > most {
 		return nil, fmt.Errorf("email: the part of the address before the @ has more than %d characters", most)
 	}
@@ -137,14 +139,9 @@ func (c *Channel) PairingLink(_ context.Context, code string) (string, error) {
 	return mailto(c.address(), "Perlica", code), nil
 }
 
-// Close ends the connection to the mailbox.
+// Close ends Poll and the connection to the mailbox. Later calls do nothing.
 func (c *Channel) Close() error {
-	c.mu.Lock()
-	box := c.box
-	c.box = nil
-	c.mu.Unlock()
-	if box != nil {
-		box.close()
-	}
+	c.life.Close()
+	c.dropBox()
 	return nil
 }

@@ -285,15 +285,18 @@ func TestCursor(t *testing.T) {
 	}
 }
 
-// TestNoMessageID checks that a mail without an id gets the same id when it comes again.
+// TestNoMessageID checks that a mail without an id gets the same id when it comes again. Another mail of the same
+// moment with the same subject gets another id.
 func TestNoMessageID(t *testing.T) {
 	w := newWorld(t)
 	_, secret := w.meet()
 	text := strings.SplitN(emailtest.Write("x", ann, secret, "Hi", "text"), "\n", 2)[1]
 	w.deliver("Received: from a\n" + text)
 	w.deliver("Received: from b\n" + text)
+	w.deliver(strings.TrimSuffix(text, "text\n") + "other text\n")
 	list := w.poll()
-	if len(list) != 2 || list[0].ID != list[1].ID || !strings.HasPrefix(list[0].ID, "sha256:") {
+	if len(list) != 3 || list[0].ID != list[1].ID || !strings.HasPrefix(list[0].ID, "sha256:") ||
+		list[2].ID == list[0].ID || list[2].Text != "Hi\n\nother text" {
 		t.Errorf("%+v", list)
 	}
 }

@@ -26,6 +26,7 @@ func TestLongSubject(t *testing.T) {
 		if !ok {
 			t.Fatal("the letter is not read")
 		}
+		l.thread = threadOf("first@home.example")
 		c.noteThread(l)
 		sent, err := c.compose(channel.Outbound{Text: "Yes."}, l.from, l.thread, "id@mail.example")
 		if err != nil {

@@ -136,14 +136,11 @@ type part struct {
 	bytes []byte
 }
 
-// fetch reads the mails with these numbers, or only their headers. It reads at most a number of bytes of each. A mail
-// that no longer exists is left out.
-func (b *mailbox) fetch(ctx context.Context, limit time.Duration, uids []imap.UID, headers bool,
+// fetch reads a part of the mails with these numbers, and at most a number of bytes of each. A mail that no longer
+// exists is left out.
+func (b *mailbox) fetch(ctx context.Context, limit time.Duration, uids []imap.UID, of imap.PartSpecifier,
 	most int64) (list []part, err error) {
-	section := &imap.FetchItemBodySection{Peek: true, Partial: &imap.SectionPartial{Size: most}}
-	if headers {
-		section.Specifier = imap.PartSpecifierHeader
-	}
+	section := &imap.FetchItemBodySection{Specifier: of, Peek: true, Partial: &imap.SectionPartial{Size: most}}
 	opt := &imap.FetchOptions{UID: true, InternalDate: true, RFC822Size: true,
 		BodySection: []*imap.FetchItemBodySection{section}}
 	err = b.within(ctx, limit, func() error {

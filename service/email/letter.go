@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"mime"
 	"net/mail"
@@ -21,11 +20,12 @@ import (
 
 // letter is the header of a mail that a person has written.
 type letter struct {
-	id, from, name string
+	id, from, name string // id is empty without a usable Message-ID
 	subject        string
+	date           string
 	refs           []string // the mails before this one in its thread, oldest first
 	replyTo        string
-	thread         string
+	thread         string   // readLetter leaves it empty
 	tags           []string // the secrets of the mailbox's own addresses
 	// These fields have the data of a chosen option. They are read from the subject and prove nothing.
 	answer, answered, label string
@@ -47,13 +47,10 @@ func (c *Channel) readLetter(h message.Header) (l letter, ok bool) {
 		return l, false
 	}
 	l.from, l.name, l.subject = from.Address, from.Name, decodeWords(h.Get("Subject"))
+	l.date = h.Get("Date")
 	ids := idsOf(h.Get("Message-Id"))
 	if len(ids) == 1 && len(ids[0]) <= maxID {
 		l.id = ids[0]
-	} else {
-		// The same mail without an id has the same values in these fields when it comes again.
-		sum := sha256.Sum256([]byte(strings.Join([]string{l.from, h.Get("Date"), h.Get("Subject")}, "\n")))
-		l.id = "sha256:" + hex.EncodeToString(sum[:])
 	}
 	answered := idsOf(h.Get("In-Reply-To"))
 	l.refs = append(idsOf(h.Get("References")), answered...)
@@ -63,7 +60,6 @@ func (c *Channel) readLetter(h message.Header) (l letter, ok bool) {
 	if len(answered) > 0 {
 		l.replyTo = answered[0]
 	}
-	l.thread = c.threadIn(l.id, l.refs)
 	for _, field := range []string{"To", "Cc", "Delivered-To", "X-Original-To", "Envelope-To", "X-Envelope-To"} {
 		for _, value := range h.Values(field) {
 			l.tags = append(l.tags, c.tagsOf(addressesIn(value))...)

@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -56,6 +58,10 @@ func (p position) String() string { return fmt.Sprintf("%d:%d@%d", p.validity, p
 // last day. If the server has changed the numbers of its mails, Poll begins a day before the time of the cursor. The
 // caller recognises the ids of known messages.
 func (c *Channel) Poll(ctx context.Context, cursor string) ([]channel.Inbound, string, error) {
+	return c.life.Poll(ctx, cursor, c.pollOnce)
+}
+
+func (c *Channel) pollOnce(ctx context.Context, cursor string) ([]channel.Inbound, string, error) {
 	at, err := parsePosition(cursor)
 	if err != nil {
 		return nil, cursor, err
@@ -67,10 +73,10 @@ func (c *Channel) Poll(ctx context.Context, cursor string) ([]channel.Inbound, s
 	list, next, err := c.pollBox(ctx, box, at)
 	switch {
 	case errors.Is(err, errGone): // the next Poll connects again
-		c.drop(box)
+		c.dropBox()
 		return nil, cursor, nil
 	case err != nil:
-		c.drop(box)
+		c.dropBox()
 		return nil, cursor, fmt.Errorf("email: %s: %w", c.opt.IMAP.Host, err)
 	case next == at:
 		return nil, cursor, nil
@@ -80,35 +86,25 @@ func (c *Channel) Poll(ctx context.Context, cursor string) ([]channel.Inbound, s
 
 // kept returns the connection of the last Poll, or a new one.
 func (c *Channel) kept(ctx context.Context) (*mailbox, error) {
-	c.mu.Lock()
-	box := c.box
-	c.mu.Unlock()
-	if box != nil {
+	if c.box != nil {
 		select {
-		case <-box.client.Closed():
-			c.drop(box)
+		case <-c.box.client.Closed():
+			c.dropBox()
 		default:
-			return box, nil
+			return c.box, nil
 		}
 	}
 	box, err := c.open(ctx)
-	if err != nil {
-		return nil, err
-	}
-	c.mu.Lock()
 	c.box = box
-	c.mu.Unlock()
-	return box, nil
+	return box, err
 }
 
-// drop ends a connection.
-func (c *Channel) drop(box *mailbox) {
-	c.mu.Lock()
-	if c.box == box {
+// dropBox ends the connection, if there is one.
+func (c *Channel) dropBox() {
+	if c.box != nil {
+		c.box.close()
 		c.box = nil
 	}
-	c.mu.Unlock()
-	box.close()
 }
 
 // pollBox returns the messages after a position and the position after them. Without new mails it waits once.
@@ -135,7 +131,7 @@ func (c *Channel) pollBox(ctx context.Context, box *mailbox, at position) (list 
 		return nil, next, nil
 	}
 	next.uid = uids[len(uids)-1]
-	heads, err := box.fetch(ctx, c.opt.Timeout, uids, true, maxHeader)
+	heads, err := box.fetch(ctx, c.opt.Timeout, uids, imap.PartSpecifierHeader, maxHeader)
 	if err != nil {
 		return nil, at, err
 	}
@@ -191,6 +187,12 @@ func (c *Channel) inbound(ctx context.Context, box *mailbox, p part) (m channel.
 	if !ok {
 		return m, nil, false, nil
 	}
+	if l.id == "" {
+		if l.id, err = c.makeID(ctx, box, p.uid, l); err != nil || l.id == "" {
+			return m, nil, false, err
+		}
+	}
+	l.thread = c.threadIn(l.id, l.refs)
 	m = channel.Inbound{ID: l.id, Chat: chatOf(l.from, l.thread), Contact: l.from, Name: l.name, Sent: p.came,
 		ReplyTo: l.replyTo, Unproven: true}
 	switch {
@@ -209,12 +211,30 @@ func (c *Channel) inbound(ctx context.Context, box *mailbox, p part) (m channel.
 			return m, l.refs, true, nil
 		}
 	}
-	whole, err := box.fetch(ctx, fileTime*c.opt.Timeout, []imap.UID{p.uid}, false, most)
+	whole, err := box.fetch(ctx, fileTime*c.opt.Timeout, []imap.UID{p.uid}, imap.PartSpecifierNone, most)
 	if err != nil || len(whole) == 0 {
 		return m, nil, false, err
 	}
 	c.fill(&m, l, readBody(whole[0].bytes))
 	return m, l.refs, true, nil
+}
+
+// makeID returns an id for a mail without one: a hash of its sender, date, subject and body. These stay the same when
+// the mail comes again. The id is empty if the mail no longer exists.
+func (c *Channel) makeID(ctx context.Context, box *mailbox, uid imap.UID, l letter) (string, error) {
+	most := int64(maxStranger)
+	if has(l.tags, c.tag(contactTag, l.from)) {
+		most = c.opt.MaxFile
+	}
+	found, err := box.fetch(ctx, fileTime*c.opt.Timeout, []imap.UID{uid}, imap.PartSpecifierText, most)
+	if err != nil || len(found) == 0 {
+		return "", err
+	}
+	sum := sha256.New()
+	for _, field := range []string{l.from, l.date, l.subject, string(found[0].bytes)} {
+		_, _ = fmt.Fprintf(sum, "%d\n%s\n", len(field), field) // a hash takes all bytes
+	}
+	return "sha256:" + hex.EncodeToString(sum.Sum(nil)), nil
 }
 
 // fileTime is the ratio of the time limit of a mail with files to the limit of any other step.

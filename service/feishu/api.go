@@ -287,6 +287,16 @@ func (c *Channel) learnBot(ctx context.Context) error {
 	return nil
 }
 
+// addNames adds the names of the senders. The time for all names together is limited, because the messages wait for
+// their acknowledgements.
+func (c *Channel) addNames(ctx context.Context, list []channel.Inbound) {
+	ctx, cancel := context.WithTimeout(ctx, c.opt.Timeout/10)
+	defer cancel()
+	for i := range list {
+		list[i].Name = c.nameOf(ctx, list[i].Contact)
+	}
+}
+
 // nameOf returns the name of a person, or the id if the app may not see the name.
 func (c *Channel) nameOf(ctx context.Context, person string) string {
 	c.mu.Lock()
@@ -300,9 +310,6 @@ func (c *Channel) nameOf(ctx context.Context, person string) string {
 			Name string `json:"name"`
 		} `json:"user"`
 	}
-	// The person's message waits for its acknowledgement.
-	ctx, cancel := context.WithTimeout(ctx, c.opt.Timeout/10)
-	defer cancel()
 	err := c.call(ctx, request{method: http.MethodGet, path: "/open-apis/contact/v3/users/" + person,
 		query: url.Values{"user_id_type": {"open_id"}}}, &a)
 	name = person

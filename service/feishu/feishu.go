@@ -15,7 +15,6 @@ package feishu
 
 import (
 	"cmp"
-	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -63,10 +62,7 @@ type Channel struct {
 	client   *http.Client
 	base     string
 	instance string // part of the cursor, because each process counts events from 1
-
-	ctx    context.Context // ends with Close
-	cancel context.CancelFunc
-	wg     sync.WaitGroup // the goroutines of the connections
+	life     *channel.Lifetime
 
 	mu      sync.Mutex // guards the fields below
 	change  chan struct{}
@@ -105,18 +101,14 @@ func New(opt Options) (*Channel, error) {
 	opt.Timeout = cmp.Or(max(opt.Timeout, 0), defaultTimeout)
 	opt.Ping = cmp.Or(max(opt.Ping, 0), defaultPing)
 	c := &Channel{opt: opt, client: channel.Client(opt.Client), base: base.String(), instance: rand.Text(),
-		change: make(chan struct{})}
-	c.ctx, c.cancel = context.WithCancel(context.Background())
+		life: channel.NewLifetime(), change: make(chan struct{})}
 	return c, nil
 }
 
-// Close ends the connection and waits for its goroutines. Later calls do nothing. Feishu repeats the messages without
-// an acknowledgement.
+// Close ends Poll and the connection, and waits for their goroutines. Later calls do nothing. Feishu repeats the
+// messages without an acknowledgement.
 func (c *Channel) Close() error {
-	c.mu.Lock()
-	c.cancel() // under mu, so that connect starts no goroutine afterwards
-	c.mu.Unlock()
-	c.wg.Wait()
+	c.life.Close()
 	return nil
 }
 

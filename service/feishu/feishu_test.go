@@ -2,6 +2,7 @@ package feishu_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -444,5 +445,74 @@ func TestCheck(t *testing.T) {
 				t.Errorf("failed is %t: %+v", failed, list)
 			}
 		})
+	}
+}
+
+// TestHalfPair checks that an event with half a surrogate pair outside of the message's content is not lost.
+func TestHalfPair(t *testing.T) {
+	w := start(t)
+	e, id := w.Said(ada, ada, "text", map[string]string{"text": "a-b"}, nil)
+	b, err := json.Marshal(e.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Body = json.RawMessage(strings.ReplaceAll(string(b), "a-b", `a\ud83db`))
+	w.Deliver(e)
+	if m := w.receives(1, true)[0]; m.ID != id || m.Text != "a\uFFFDb" {
+		t.Errorf("got %+v", m)
+	}
+}
+
+// delivers delivers events and waits until the app has read them. The app acknowledges the last event at once, because
+// it is no message.
+func (w *world) delivers(say func()) {
+	w.t.Helper()
+	if list, _, err := w.app.Poll(w.patient(), w.cursor); err != nil || len(list) > 0 {
+		w.t.Fatalf("the first Poll: %+v, %v", list, err)
+	}
+	before := w.acknowledged()
+	say()
+	w.Deliver(&feishutest.Event{Type: "im.message.message_read_v1", Body: map[string]any{}})
+	w.waits(func() bool { return w.acknowledged() > before })
+}
+
+// TestSlowNames checks that the names of all senders together have one time limit.
+func TestSlowNames(t *testing.T) {
+	w := start(t, func(o *feishu.Options) { o.Timeout, o.PollFor = 10*time.Second, 10*time.Millisecond })
+	asked := make(chan struct{})
+	t.Cleanup(func() { close(asked) })
+	w.Fault = func(call string) (f feishutest.Fault) {
+		if call == "user" {
+			<-asked
+		}
+		return f
+	}
+	w.delivers(func() {
+		for i := range 5 {
+			w.Say(fmt.Sprint("ou_", i), fmt.Sprint("ou_", i), "hello", nil)
+		}
+	})
+	if list := w.receives(5, true); list[0].Name != "ou_0" || w.Calls("user") != 1 {
+		t.Errorf("%d names were asked for, and the first is %q", w.Calls("user"), list[0].Name)
+	}
+}
+
+// TestManyWait checks that the number of waiting messages is limited, and that a further message comes again later.
+func TestManyWait(t *testing.T) {
+	w := start(t, func(o *feishu.Options) { o.PollFor = 10 * time.Millisecond })
+	const limit = 1000
+	w.delivers(func() {
+		for i := range limit + 1 {
+			w.Say(ada, ada, fmt.Sprint(i), nil)
+		}
+	})
+	w.receives(limit, true)
+	if list, _, err := w.app.Poll(w.patient(), w.cursor); err != nil || len(list) > 0 { // acknowledges all
+		t.Fatalf("got %+v, %v", list, err)
+	}
+	w.waits(func() bool { return w.acknowledged() == limit+1 })
+	w.Cut()
+	if m := w.receives(1, true)[0]; m.Text != fmt.Sprint(limit) {
+		t.Errorf("got %+v", m)
 	}
 }

@@ -24,6 +24,9 @@ const (
 	maxSplit = 16 // events with missing parts
 )
 
+// maxWaiting is the number of messages that wait for their acknowledgement. Feishu repeats further messages later.
+const maxWaiting = 1000
+
 // connection is a WebSocket to Feishu.
 type connection struct {
 	ws      *websocket.Conn
@@ -44,7 +47,11 @@ type pending struct {
 
 // Poll first acknowledges the messages up to the cursor, because the caller has stored them. It then waits for further
 // messages. It opens a connection if necessary.
-func (c *Channel) Poll(ctx context.Context, cursor string) (list []channel.Inbound, next string, err error) {
+func (c *Channel) Poll(ctx context.Context, cursor string) ([]channel.Inbound, string, error) {
+	return c.life.Poll(ctx, cursor, c.pollOnce)
+}
+
+func (c *Channel) pollOnce(ctx context.Context, cursor string) (list []channel.Inbound, next string, err error) {
 	c.acknowledgeUpTo(ctx, cursor)
 	end := time.NewTimer(c.opt.PollFor)
 	defer end.Stop()
@@ -57,9 +64,7 @@ func (c *Channel) Poll(ctx context.Context, cursor string) (list []channel.Inbou
 		c.mu.Unlock()
 		switch {
 		case len(list) > 0:
-			for i := range list {
-				list[i].Name = c.nameOf(ctx, list[i].Contact)
-			}
+			c.addNames(ctx, list)
 			return list, c.instance + "/" + strconv.Itoa(last), nil
 		case ctx.Err() != nil:
 			return nil, cursor, ctx.Err()
@@ -75,13 +80,9 @@ func (c *Channel) Poll(ctx context.Context, cursor string) (list []channel.Inbou
 			return nil, cursor, nil
 		case <-ctx.Done():
 			return nil, cursor, ctx.Err()
-		case <-c.ctx.Done():
-			return nil, cursor, errClosed
 		}
 	}
 }
-
-var errClosed = errors.New("feishu: the channel is closed")
 
 // acknowledgeUpTo acknowledges the messages up to a cursor of this process. An acknowledgement may be lost. Feishu then
 // repeats the message, and the caller recognises its id.
@@ -140,7 +141,7 @@ func (c *Channel) awaitAcknowledged(ctx context.Context, card string) {
 		case <-change:
 		case <-ctx.Done():
 			return
-		case <-c.ctx.Done():
+		case <-c.life.Context().Done():
 			return
 		}
 	}
@@ -157,13 +158,9 @@ func (c *Channel) connect(ctx context.Context) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.ctx.Err() != nil {
-		_ = at.ws.CloseNow() // nothing was received
-		return errClosed
-	}
 	c.conn = at
-	c.wg.Go(func() { c.readFrames(at) })
-	c.wg.Go(func() { c.pingFeishu(at) })
+	c.life.Go(func() { c.readFrames(at) })
+	c.life.Go(func() { c.pingFeishu(at) })
 	return nil
 }
 
@@ -216,10 +213,10 @@ func (c *Channel) pingFeishu(at *connection) {
 	ping := frame{service: at.service, method: control, headers: []header{{"type", "ping"}}}.encode()
 	for {
 		before := at.heard.Load()
-		ctx, cancel := context.WithTimeout(c.ctx, at.ping)
+		ctx, cancel := context.WithTimeout(c.life.Context(), at.ping)
 		err := at.ws.Write(ctx, websocket.MessageBinary, ping)
 		cancel()
-		if err != nil || !channel.Wait(c.ctx, at.ping) || at.heard.Load() == before {
+		if err != nil || !channel.Wait(c.life.Context(), at.ping) || at.heard.Load() == before {
 			return
 		}
 	}
@@ -235,7 +232,7 @@ func (c *Channel) readFrames(at *connection) {
 		c.changed()
 	}()
 	for {
-		_, b, err := at.ws.Read(c.ctx)
+		_, b, err := at.ws.Read(c.life.Context())
 		if err != nil {
 			return
 		}
@@ -292,11 +289,14 @@ func (c *Channel) takeEvent(at *connection, f frame, payload []byte) {
 		p.Inbound, ok = c.inbound(payload)
 	}
 	if !ok {
-		c.acknowledge(c.ctx, p)
+		c.acknowledge(c.life.Context(), p)
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if len(c.waiting) >= maxWaiting {
+		return
+	}
 	c.count++
 	p.n = c.count
 	c.waiting = append(c.waiting, p)

@@ -61,6 +61,9 @@ func (c *Channel) acceptPhones() {
 		p := &phone{conn: conn, gone: make(chan struct{})}
 		c.mu.Lock()
 		c.conns[p] = true
+		if c.life.Context().Err() != nil { // Close may have ended the other connections before
+			_ = conn.Close() // its reader then ends
+		}
 		c.mu.Unlock()
 		c.wg.Go(func() { c.servePhone(p) })
 	}

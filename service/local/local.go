@@ -98,6 +98,7 @@ type Channel struct {
 	limits   channel.Limits
 	instance string // part of the cursor, because each process counts messages from 1
 	listener net.Listener
+	life     *channel.Lifetime // of Poll
 	wg       sync.WaitGroup
 
 	mu      sync.Mutex // guards the fields below; never held during I/O
@@ -152,15 +153,17 @@ func Listen(path string, limits channel.Limits) (*Channel, error) {
 		return nil, fmt.Errorf("local: %w", err)
 	}
 	c := &Channel{
-		limits: limits, instance: rand.Text(), listener: l, change: make(chan struct{}),
+		limits: limits, instance: rand.Text(), listener: l,
+		life: channel.NewLifetime(), change: make(chan struct{}),
 		phones: map[string]*phone{}, got: map[string]chan struct{}{}, conns: map[*phone]bool{},
 	}
 	c.wg.Go(c.acceptPhones)
 	return c, nil
 }
 
-// Close ends all connections. Later calls do nothing.
+// Close ends Poll and all connections. Later calls do nothing.
 func (c *Channel) Close() error {
+	c.life.Close()
 	err := c.listener.Close()
 	c.mu.Lock()
 	for p := range c.conns {
@@ -203,6 +206,10 @@ func (c *Channel) After(m channel.Inbound, sent string) bool {
 // Poll first confirms the messages up to the cursor to their phones, because the bridge has them. It then waits for
 // further messages.
 func (c *Channel) Poll(ctx context.Context, cursor string) ([]channel.Inbound, string, error) {
+	return c.life.Poll(ctx, cursor, c.pollOnce)
+}
+
+func (c *Channel) pollOnce(ctx context.Context, cursor string) ([]channel.Inbound, string, error) {
 	c.confirmUpTo(cursor)
 	for {
 		c.mu.Lock()
@@ -258,13 +265,19 @@ func (m numbered) inbound() channel.Inbound {
 // Send waits until the contact's phone has the message, for an unlimited time. The returned id is the key of the
 // message.
 func (c *Channel) Send(ctx context.Context, m channel.Outbound) (string, error) {
+	if most := c.limits.Text; most > 0 && channel.Units(m.Text) > most {
+		return "", &channel.RejectedError{Why: fmt.Sprintf("its text is longer than %d", most)}
+	}
+	if err := ctx.Err(); err != nil {
+		return "", errors.Join(channel.ErrNotSent, err)
+	}
 	a := Arrived{Key: m.Key, Text: m.Text, Buttons: m.Buttons, ReplyTo: m.ReplyTo}
 	if m.File != nil {
 		b, err := os.ReadFile(m.File.Path)
 		if err != nil {
 			return "", errors.Join(channel.ErrNotSent, err)
 		}
-		a.File, a.Content = m.File.Name, b
+		a.File, a.Content = filepath.Base(m.File.Name), b
 	}
 	return m.Key, c.deliver(ctx, m.Chat, a)
 }

@@ -203,7 +203,7 @@ func TestFaults(t *testing.T) {
 		{400, false, func(err error) bool { var r *channel.RejectedError; return errors.As(err, &r) }},
 		{0, true, func(err error) bool { return !errors.Is(err, channel.ErrNotSent) }},
 	} {
-		w.Fault = func(string) (int, bool) { return c.status, c.half }
+		w.Fault = func(string) ntfytest.Fault { return ntfytest.Fault{Status: c.status, Half: c.half} }
 		_, err := w.Send(t.Context(), out)
 		if err == nil || !c.kind(err) || strings.Contains(err.Error(), topic) {
 			t.Errorf("status %d: %v", c.status, err)

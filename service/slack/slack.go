@@ -15,7 +15,6 @@ package slack
 
 import (
 	"cmp"
-	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -62,10 +61,7 @@ type Channel struct {
 	client   *http.Client
 	base     *url.URL
 	instance string // part of the cursor, because each process counts envelopes from 1
-
-	ctx    context.Context // ends with Close
-	cancel context.CancelFunc
-	wg     sync.WaitGroup // the goroutines of the connections
+	life     *channel.Lifetime
 
 	mu      sync.Mutex // guards the fields below
 	change  chan struct{}
@@ -108,8 +104,7 @@ func New(opt Options) (*Channel, error) {
 	opt.Timeout = cmp.Or(max(opt.Timeout, 0), defaultTimeout)
 	opt.Ping = cmp.Or(max(opt.Ping, 0), defaultPing)
 	c := &Channel{opt: opt, client: channel.Client(opt.Client), base: base, instance: rand.Text(),
-		change: make(chan struct{})}
-	c.ctx, c.cancel = context.WithCancel(context.Background())
+		life: channel.NewLifetime(), change: make(chan struct{})}
 	return c, nil
 }
 
@@ -135,11 +130,10 @@ func checkTokens(opt Options) error {
 	return nil
 }
 
-// Close ends all connections and waits for their goroutines. Later calls do nothing. Slack repeats the messages without
-// an acknowledgement.
+// Close ends Poll and all connections, and waits for their goroutines. Later calls do nothing. Slack repeats the
+// messages without an acknowledgement.
 func (c *Channel) Close() error {
-	c.cancel()
-	c.wg.Wait()
+	c.life.Close()
 	return nil
 }
 

@@ -369,3 +369,57 @@ func TestCheck(t *testing.T) {
 }
 
 func isFiles(scope string) bool { return strings.HasPrefix(scope, "files:") }
+
+// delivers delivers envelopes and waits until the app has read them. The app acknowledges the last envelope at once,
+// because it is no message.
+func (w *world) delivers(say func()) {
+	w.t.Helper()
+	if list, _, err := w.app.Poll(w.patient(), w.cursor); err != nil || len(list) > 0 {
+		w.t.Fatalf("the first Poll: %+v, %v", list, err)
+	}
+	before := w.acknowledged()
+	say()
+	w.Deliver(slacktest.Event(map[string]any{"type": "reaction_added"}))
+	w.waits(func() bool { return w.acknowledged() > before })
+}
+
+// TestSlowNames checks that the names of all senders together have one time limit.
+func TestSlowNames(t *testing.T) {
+	w := start(t, func(o *slack.Options) { o.Timeout, o.PollFor = 10*time.Second, 10*time.Millisecond })
+	asked := make(chan struct{})
+	t.Cleanup(func() { close(asked) })
+	w.Fault = func(method string) (f slacktest.Fault) {
+		if method == "users.info" {
+			<-asked
+		}
+		return f
+	}
+	w.delivers(func() {
+		for i := range 5 {
+			w.Say(fmt.Sprint("D0P", i), fmt.Sprint("U0P", i), "hello", nil)
+		}
+	})
+	if list := w.receives(5, true); list[0].Name != "U0P0" || w.Calls("users.info") != 1 {
+		t.Errorf("%d names were asked for, and the first is %q", w.Calls("users.info"), list[0].Name)
+	}
+}
+
+// TestManyWait checks that the number of waiting messages is limited, and that a further message comes again later.
+func TestManyWait(t *testing.T) {
+	w := start(t, func(o *slack.Options) { o.PollFor = 10 * time.Millisecond })
+	const limit = 1000
+	w.delivers(func() {
+		for i := range limit + 1 {
+			w.Say("D0ADA", "U0ADA", fmt.Sprint(i), nil)
+		}
+	})
+	w.receives(limit, true)
+	if list, _, err := w.app.Poll(w.patient(), w.cursor); err != nil || len(list) > 0 { // acknowledges all
+		t.Fatalf("got %+v, %v", list, err)
+	}
+	w.waits(func() bool { return w.acknowledged() == limit+1 })
+	w.Cut()
+	if m := w.receives(1, true)[0]; m.Text != fmt.Sprint(limit) {
+		t.Errorf("got %+v", m)
+	}
+}

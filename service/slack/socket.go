@@ -50,7 +50,11 @@ type frame struct {
 
 // Poll first acknowledges the messages up to the cursor, because the caller has stored them. It then waits for further
 // messages. It opens a connection if necessary.
-func (c *Channel) Poll(ctx context.Context, cursor string) (list []channel.Inbound, next string, err error) {
+func (c *Channel) Poll(ctx context.Context, cursor string) ([]channel.Inbound, string, error) {
+	return c.life.Poll(ctx, cursor, c.pollOnce)
+}
+
+func (c *Channel) pollOnce(ctx context.Context, cursor string) (list []channel.Inbound, next string, err error) {
 	c.acknowledgeUpTo(ctx, cursor)
 	end := time.NewTimer(c.opt.PollFor)
 	defer end.Stop()
@@ -67,9 +71,7 @@ func (c *Channel) Poll(ctx context.Context, cursor string) (list []channel.Inbou
 		c.mu.Unlock()
 		switch {
 		case len(list) > 0:
-			for i := range list {
-				list[i].Name = c.nameOf(ctx, list[i])
-			}
+			c.addNames(ctx, list)
 			return list, c.instance + "/" + strconv.Itoa(last), nil
 		case ctx.Err() != nil:
 			return nil, cursor, ctx.Err()
@@ -87,13 +89,9 @@ func (c *Channel) Poll(ctx context.Context, cursor string) (list []channel.Inbou
 			return nil, cursor, nil
 		case <-ctx.Done():
 			return nil, cursor, ctx.Err()
-		case <-c.ctx.Done():
-			return nil, cursor, errClosed
 		}
 	}
 }
-
-var errClosed = errors.New("slack: the channel is closed")
 
 // acknowledgeUpTo acknowledges the messages up to a cursor of this process. An acknowledgement may be lost. Slack then
 // repeats the message, and the caller recognises its id.
@@ -135,13 +133,9 @@ func (c *Channel) connect(ctx context.Context) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.ctx.Err() != nil {
-		_ = at.ws.CloseNow() // nothing was received
-		return errClosed
-	}
 	c.conns = append(c.conns, at)
-	c.wg.Go(func() { c.readFrames(at) })
-	c.wg.Go(func() { c.pingSlack(at) })
+	c.life.Go(func() { c.readFrames(at) })
+	c.life.Go(func() { c.pingSlack(at) })
 	return nil
 }
 
@@ -189,8 +183,8 @@ func readFrame(ctx context.Context, ws *websocket.Conn) (f frame, err error) {
 
 // pingSlack closes a connection that no longer answers.
 func (c *Channel) pingSlack(at *connection) {
-	for channel.Wait(c.ctx, c.opt.Ping) {
-		ctx, cancel := context.WithTimeout(c.ctx, c.opt.Ping)
+	for channel.Wait(c.life.Context(), c.opt.Ping) {
+		ctx, cancel := context.WithTimeout(c.life.Context(), c.opt.Ping)
 		err := at.ws.Ping(ctx)
 		cancel()
 		if err != nil {
@@ -210,12 +204,12 @@ func (c *Channel) readFrames(at *connection) {
 		c.changed()
 	}()
 	for {
-		_, text, err := at.ws.Read(c.ctx)
+		_, text, err := at.ws.Read(c.life.Context())
 		if err != nil {
 			return
 		}
 		var f frame
-		if strict.Unmarshal(text, &f) != nil {
+		if strict.UnmarshalRepaired(text, &f) != nil {
 			continue // an unknown frame must not stop the next ones
 		}
 		switch {
@@ -251,15 +245,21 @@ func disconnected(reason string) error {
 	return fmt.Errorf("slack: the connection was ended: %.60q", reason)
 }
 
+// maxWaiting is the number of messages that wait for their acknowledgement. Slack repeats further messages later.
+const maxWaiting = 1000
+
 // takeEnvelope stores a message for Poll. Any other envelope is acknowledged at once, because it has no effect.
 func (c *Channel) takeEnvelope(at *connection, f frame) {
 	m, ok := c.inbound(f)
 	if !ok {
-		c.acknowledge(c.ctx, at, f.Envelope)
+		c.acknowledge(c.life.Context(), at, f.Envelope)
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if len(c.waiting) >= maxWaiting {
+		return
+	}
 	c.count++
 	c.waiting = append(c.waiting, envelope{c.count, f.Envelope, at, m})
 	c.changed()

@@ -159,6 +159,16 @@ func (c *Channel) learnIdentity(ctx context.Context) error {
 	return nil
 }
 
+// addNames adds the names of the senders. The time for all names together is limited, because the messages wait for
+// their acknowledgements.
+func (c *Channel) addNames(ctx context.Context, list []channel.Inbound) {
+	ctx, cancel := context.WithTimeout(ctx, c.opt.Timeout/10)
+	defer cancel()
+	for i := range list {
+		list[i].Name = c.nameOf(ctx, list[i])
+	}
+}
+
 // nameOf returns the name of a message's sender. Without the scope users:read it is the name in the message, or the id.
 func (c *Channel) nameOf(ctx context.Context, m channel.Inbound) string {
 	c.mu.Lock()

@@ -267,7 +267,7 @@ func (c *Channel) Poll(ctx context.Context, cursor string) ([]channel.Inbound, s
 		case <-ctx.Done():
 			return nil, cursor, fmt.Errorf("webhook: %w", ctx.Err())
 		case <-c.closed:
-			return nil, cursor, ErrClosed
+			return nil, cursor, channel.ErrClosed
 		}
 	}
 }

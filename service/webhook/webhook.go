@@ -31,9 +31,6 @@ import (
 	"github.com/perlica/perlica/service/channel"
 )
 
-// ErrClosed says that the channel was closed.
-var ErrClosed = errors.New("webhook: the channel is closed")
-
 // These are the headers of a signed request.
 const (
 	TimestampHeader = "Perlica-Timestamp" // seconds since 1970
@@ -194,7 +191,7 @@ func (c *Channel) Limits() channel.Limits {
 func (c *Channel) Addr() net.Addr { return c.addr }
 
 // Close answers the waiting requests with 503, stops listening and waits until the server has ended. A second call
-// returns the same result. After Close, Poll returns ErrClosed, and sending still works.
+// returns the same result. After Close, Poll returns [channel.ErrClosed], and sending still works.
 func (c *Channel) Close() error {
 	c.once.Do(func() {
 		close(c.closed)

@@ -232,7 +232,7 @@ func TestCloseSendsWaitersAway(t *testing.T) {
 	if a := <-done; a.status != http.StatusServiceUnavailable {
 		t.Errorf("answered %+v", a)
 	}
-	if _, _, err := c.Poll(t.Context(), next); !errors.Is(err, webhook.ErrClosed) {
+	if _, _, err := c.Poll(t.Context(), next); !errors.Is(err, channel.ErrClosed) {
 		t.Errorf("a poll of a closed channel: %v", err)
 	}
 }

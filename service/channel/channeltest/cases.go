@@ -23,6 +23,8 @@ var cases = []struct {
 	fallback func(*world)
 }{
 	{name: "text", run: text},
+	{name: "text that is only a code", needs: Texts, run: func(*world) {}, fallback: noTexts},
+	{name: "half a surrogate pair", needs: HalfPairs, run: brokenText},
 	{name: "name of a person", needs: Names, run: named},
 	{name: "long text", run: longText},
 	{name: "text over the limit", run: overLimit},
@@ -48,6 +50,8 @@ var cases = []struct {
 	{name: "revoked token", needs: Revocations, run: revoked},
 	{name: "deleted chat", needs: Deletions, run: deleted},
 	{name: "end of the context", run: ended},
+	{name: "close while connecting", needs: Connects, run: closedConnecting},
+	{name: "close while waiting", run: closedWaiting},
 }
 
 // Run runs the table over a subject.
@@ -69,8 +73,8 @@ func Run(t *testing.T, s Subject) {
 func text(w *world) {
 	id := w.write("hello")
 	m := w.receives(id)
-	if m.Chat != w.ada.Chat || m.Contact != w.ada.Contact || m.Text != "hello" || m.Own || m.Quoted || m.Shared ||
-		m.ReplyTo != "" || m.Button != "" || m.Unread != "" || len(m.Files) > 0 {
+	if m.Chat != w.ada.Chat || m.Contact != w.ada.Contact || m.Text != w.words("hello") || m.Own || m.Quoted ||
+		m.Shared || m.ReplyTo != "" || m.Button != "" || m.Unread != "" || len(m.Files) > 0 {
 		w.t.Errorf("got %+v, want the text of %+v", m, w.ada)
 	}
 	if age := time.Since(m.Sent); age > time.Hour || age < -time.Hour {
@@ -82,6 +86,25 @@ func text(w *world) {
 	}
 	if len(w.p.Sent()) != 1 {
 		w.t.Errorf("one message became %+v", w.p.Sent())
+	}
+}
+
+// noTexts checks that a text has no effect, and that the next code arrives.
+func noTexts(w *world) {
+	for _, text := range []string{"hello", "12345", "1234567", "1", "#12345678 1"} {
+		w.p.Write(w.ada, Message{Text: text})
+	}
+	if _, all := w.until(w.write("a code"), false); len(all) != 1 {
+		w.t.Errorf("got %+v", all)
+	}
+}
+
+// brokenText checks that a broken character loses neither its message nor the next one.
+func brokenText(w *world) {
+	broken := w.write("a" + halfPair + "b")
+	w.receives(w.write("last"))
+	if got := w.seen[broken].Text; got != "a\uFFFDb" {
+		w.t.Errorf("got %q", got)
 	}
 }
 
@@ -275,6 +298,10 @@ func button(w *world) {
 	if !slices.Equal(m.Buttons, yesAndNo) {
 		w.t.Errorf("the buttons are %+v", m.Buttons)
 	}
+	names := id
+	if _, lacks := w.s.Lacks[Replies]; lacks {
+		names = ""
+	}
 	for _, b := range yesAndNo {
 		w.p.Press(w.ada, id, b.Data)
 		last := w.write("after " + b.Label)
@@ -283,7 +310,7 @@ func button(w *world) {
 		if i < 0 {
 			w.t.Fatalf("the press of %q never came; got %+v", b.Label, all)
 		}
-		if m := all[i]; m.Text != b.Label || m.ReplyTo != id || m.Contact != w.ada.Contact || m.Chat != w.ada.Chat ||
+		if m := all[i]; m.Text != b.Label || m.ReplyTo != names || m.Contact != w.ada.Contact || m.Chat != w.ada.Chat ||
 			m.Own || m.ID == "" || m.ID == last {
 			w.t.Errorf("the press is %+v", m)
 		}
@@ -400,7 +427,7 @@ func wrongClock(w *world) {
 	if w.After(before, id) {
 		w.t.Error("an earlier message counts as later")
 	}
-	if m := w.receives(w.write("after")); m.Text != "after" {
+	if m := w.receives(w.write("after")); m.Text != w.words("after") {
 		w.t.Errorf("got %+v", m)
 	}
 }
@@ -417,7 +444,7 @@ func unrecorded(w *world) {
 		seen = slices.ContainsFunc(list, func(m channel.Inbound) bool { return m.ID == id })
 	}
 	w.restart()
-	if m := w.receives(id); m.Text != "second" {
+	if m := w.receives(id); m.Text != w.words("second") {
 		w.t.Errorf("it came again as %+v", m)
 	}
 }
@@ -429,11 +456,11 @@ func restarted(w *world) {
 	w.end()
 	second := w.write("second")
 	w.bot = w.dial(w.cursor)
-	if m := w.receives(second); m.Text != "second" {
+	if m := w.receives(second); m.Text != w.words("second") {
 		w.t.Errorf("got %+v", m)
 	}
 	w.restart()
-	if m := w.receives(w.write("third")); m.Text != "third" {
+	if m := w.receives(w.write("third")); m.Text != w.words("third") {
 		w.t.Errorf("got %+v", m)
 	}
 }
@@ -579,7 +606,7 @@ func receivingFaults(w *world) {
 		}
 		w.p.Fail(Receiving, f, f)
 		m, _ := w.until(w.write("after "+string(f)), true)
-		if m.Text != "after "+string(f) {
+		if m.Text != w.words("after "+string(f)) {
 			w.t.Errorf("got %+v", m)
 		}
 	}
@@ -628,7 +655,25 @@ func ended(w *world) {
 	if !errors.Is(err, context.Canceled) {
 		w.t.Errorf("receiving after the end: %v", err)
 	}
-	if m := w.receives(w.write("last")); m.Text != "last" {
+	if m := w.receives(w.write("last")); m.Text != w.words("last") {
 		w.t.Errorf("got %+v", m)
 	}
+}
+
+// closedConnecting checks that Close ends a Poll that connects to a platform without an answer.
+func closedConnecting(w *world) {
+	address, connected := silent(w.t, w.p.Address())
+	ch, err := w.s.Dial(address, w.files)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.closes(ch, "", connected)
+}
+
+// closedWaiting checks that Close ends a Poll that waits for messages.
+func closedWaiting(w *world) {
+	w.receives(w.write("first"))
+	running := make(chan struct{})
+	close(running)
+	w.closes(w.Channel, w.cursor, running)
 }

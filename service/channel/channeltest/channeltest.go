@@ -5,7 +5,10 @@
 package channeltest
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -36,6 +39,8 @@ type Capability string
 // These are the capabilities.
 const (
 	Buttons      Capability = "buttons"
+	Texts        Capability = "texts of people"
+	HalfPairs    Capability = "texts with half a surrogate pair"
 	TextAnswers  Capability = "answers by text"
 	Edits        Capability = "edits"
 	FilesIn      Capability = "files of people"
@@ -47,6 +52,7 @@ const (
 	Echoes       Capability = "echoes of the bot's own messages"
 	Redeliveries Capability = "repeated deliveries"
 	Reversals    Capability = "deliveries in another order"
+	Connects     Capability = "a server to which the channel connects"
 	Clocks       Capability = "a clock of the platform"
 	RateLimits   Capability = "rate limits"
 	ServerErrors Capability = "server errors"
@@ -100,6 +106,27 @@ type Message struct {
 	Text    string
 	ReplyTo string // the id of a message of the bot
 	File    *File
+}
+
+// halfPair in the text of a Message stands for half a surrogate pair. UTF-8 has no such character.
+const halfPair = "\xed\xa0\xbd"
+
+// JSON returns the text of a Message as a string of JSON.
+func JSON(text string) json.RawMessage {
+	var b bytes.Buffer
+	for i, part := range strings.Split(text, halfPair) {
+		quoted, err := json.Marshal(part)
+		if err != nil {
+			panic(err) // a string always encodes
+		}
+		if i > 0 {
+			b.Truncate(b.Len() - 1) // without the closing quote
+			b.WriteString(`\ud83d`)
+			quoted = quoted[1:]
+		}
+		b.Write(quoted)
+	}
+	return b.Bytes()
 }
 
 // Sent is a message of the bot.
@@ -156,22 +183,18 @@ type Faults struct {
 	waiting map[Operation][]Fault
 }
 
-// Fail adds faults for the next calls of an operation.
+// Fail adds faults for the next calls of an operation. Faults of receiving replace the earlier ones. Otherwise they
+// would pile up while the bridge waits longer and longer.
 func (f *Faults) Fail(on Operation, faults ...Fault) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.waiting == nil {
 		f.waiting = map[Operation][]Fault{}
 	}
+	if on == Receiving {
+		f.waiting[on] = nil
+	}
 	f.waiting[on] = append(f.waiting[on], faults...)
-}
-
-// Replace is Fail without the earlier faults of the operation.
-func (f *Faults) Replace(on Operation, faults ...Fault) {
-	f.mu.Lock()
-	delete(f.waiting, on)
-	f.mu.Unlock()
-	f.Fail(on, faults...)
 }
 
 // Next removes the next fault of an operation and returns it. If no fault is left, Next returns "". It also returns

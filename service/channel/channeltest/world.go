@@ -5,10 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -25,6 +29,7 @@ type world struct {
 	p     Platform
 	ada   Person
 	files string
+	codes []string // the texts for which words has returned a code
 	*bot
 }
 
@@ -81,7 +86,89 @@ func (w *world) patient() context.Context {
 }
 
 // write lets Ada write a text.
-func (w *world) write(text string) (id string) { return w.p.Write(w.ada, Message{Text: text}) }
+func (w *world) write(text string) (id string) { return w.p.Write(w.ada, Message{Text: w.words(text)}) }
+
+// words returns a text as Ada can write it. On a platform without texts it is a pairing code.
+func (w *world) words(text string) string {
+	if _, lacks := w.s.Lacks[Texts]; !lacks {
+		return text
+	}
+	i := slices.Index(w.codes, text)
+	if i < 0 {
+		i = len(w.codes)
+		w.codes = append(w.codes, text)
+	}
+	const first = 100_000
+	return strconv.Itoa(first + i)
+}
+
+// closes checks that Close ends the Poll of a channel with ErrClosed. Without the method Close, the end of the context
+// ends the Poll.
+func (w *world) closes(ch channel.Channel, cursor string, running <-chan struct{}) {
+	w.t.Helper()
+	ctx, cancel := context.WithCancel(w.patient())
+	defer cancel()
+	done := make(chan error, 1)
+	go func() {
+		var err error
+		for err == nil {
+			_, cursor, err = ch.Poll(ctx, cursor)
+		}
+		done <- err
+	}()
+	select {
+	case <-running:
+	case err := <-done:
+		w.t.Fatalf("Poll has ended: %v", err)
+	}
+	want := context.Canceled
+	if c, ok := ch.(io.Closer); ok {
+		want = channel.ErrClosed
+		if err := c.Close(); err != nil {
+			w.t.Error(err)
+		}
+	} else {
+		cancel()
+	}
+	if err := <-done; !errors.Is(err, want) {
+		w.t.Errorf("the Poll ended with %v, want %v", err, want)
+	}
+}
+
+// port matches a free port of the system.
+var port = regexp.MustCompile(`\b\d{5}\b`)
+
+// silent starts a server that answers nothing. It returns the address of a platform with the ports of this server, and
+// a channel that is closed by the first connection.
+func silent(t *testing.T, platform string) (address string, connected <-chan struct{}) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for n := 0; ; n++ {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			defer func() { _ = conn.Close() }()
+			if n == 0 {
+				close(first)
+			}
+		}
+	})
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+		wg.Wait()
+	})
+	_, number, _ := net.SplitHostPort(l.Addr().String()) // it was parsed before
+	return port.ReplaceAllString(platform, number), first
+}
 
 // pollOnce polls once. If "record" is true, the next Poll gets the new cursor, as after a recording of the messages.
 func (b *bot) pollOnce(record bool) ([]channel.Inbound, error) {

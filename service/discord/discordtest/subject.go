@@ -100,7 +100,7 @@ func (p *platform) Join(name string) channeltest.Person {
 }
 
 func (p *platform) Write(from channeltest.Person, m channeltest.Message) string {
-	members := map[string]any{"content": m.Text}
+	members := map[string]any{"content": channeltest.JSON(m.Text)}
 	if m.ReplyTo != "" {
 		members["type"] = 19
 		members["message_reference"] = map[string]any{"message_id": last(m.ReplyTo), "channel_id": from.Chat}
@@ -140,15 +140,12 @@ func (p *platform) Sent() (list []channeltest.Sent) {
 	return list
 }
 
-// Fail also gives up all sessions before a fault of receiving, because a working connection makes no calls. The new
-// faults of receiving replace the earlier ones. Otherwise they would pile up while the bridge waits longer and longer.
+// Fail also gives up all sessions before a fault of receiving, because a working connection makes no calls.
 func (p *platform) Fail(on channeltest.Operation, faults ...channeltest.Fault) {
-	if on != channeltest.Receiving {
-		p.Faults.Fail(on, faults...)
-		return
+	p.Faults.Fail(on, faults...)
+	if on == channeltest.Receiving {
+		p.Forget()
 	}
-	p.Replace(on, faults...)
-	p.Forget()
 }
 
 func (p *platform) Echo() {

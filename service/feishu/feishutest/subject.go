@@ -111,11 +111,11 @@ func (p *platform) Write(from channeltest.Person, m channeltest.Message) string 
 	if m.ReplyTo != "" {
 		members["parent_id"], members["root_id"] = m.ReplyTo, m.ReplyTo
 	}
-	kind, content := "text", map[string]string{"text": m.Text}
+	kind, content := "text", map[string]any{"text": channeltest.JSON(m.Text)}
 	if m.File != nil {
 		f := &File{Key: p.NewID("file_v3_"), Name: m.File.Name, Data: m.File.Data}
 		p.AddFile(f)
-		kind, content = "file", map[string]string{"file_key": f.Key, "file_name": f.Name}
+		kind, content = "file", map[string]any{"file_key": f.Key, "file_name": f.Name}
 	}
 	p.mine.Lock()
 	defer p.mine.Unlock()

@@ -96,7 +96,7 @@ func (p *platform) Join(name string) channeltest.Person {
 func (p *platform) Write(from channeltest.Person, m channeltest.Message) string {
 	p.mine.Lock()
 	defer p.mine.Unlock()
-	content := Object{"msgtype": "m.text", "body": m.Text}
+	content := Object{"msgtype": "m.text", "body": channeltest.JSON(m.Text)}
 	if m.File != nil {
 		content = Object{"msgtype": "m.file", "body": m.File.Name, "url": p.AddMedia("text/plain", m.File.Data),
 			"info": Object{"size": len(m.File.Data), "mimetype": "text/plain"}}

@@ -41,13 +41,20 @@ type Server struct {
 	// Everyone lists the topics to which clients without the token may write. Public lists the topics that such
 	// clients may also read.
 	Everyone, Public []string
-	// Fault is called before each publication and each stream. It may be nil. A status is the whole answer. "half" breaks
-	// off in the middle of the answer, after the effect.
-	Fault func(call string) (status int, half bool)
+	// Fault is called before each publication and each stream. It may be nil.
+	Fault func(call string) Fault
 
 	mu       sync.Mutex
 	changed  chan struct{}
 	messages []Message
+}
+
+// Fault is the server's misbehaviour in one call.
+type Fault struct {
+	Status int // the whole answer, without an effect unless Late is set
+	Late   bool
+	// Drop cuts the connection before the effect, Lose after it, and Half in the middle of the answer.
+	Drop, Lose, Half bool
 }
 
 // New returns a server.
@@ -83,8 +90,17 @@ func (s *Server) Publish(m Message) Message {
 	return m
 }
 
+// Revoke ends the validity of the access token.
+func (s *Server) Revoke() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.Token += "-of-tomorrow"
+}
+
 // may reports whether a request has access to a topic.
 func (s *Server) may(r *http.Request, topic string, writes bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	return s.Token == "" || r.Header.Get("Authorization") == "Bearer "+s.Token || slices.Contains(s.Public, topic) ||
 		writes && slices.Contains(s.Everyone, topic)
 }
@@ -112,32 +128,43 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusForbidden)
 		return
 	}
-	half := false
+	var f Fault
 	if s.Fault != nil && call != "auth" {
-		var status int
-		if status, half = s.Fault(map[bool]string{true: "publish", false: "stream"}[writes]); status != 0 {
-			w.WriteHeader(status)
-			return
-		}
+		f = s.Fault(map[bool]string{true: "publish", false: "stream"}[writes])
 	}
 	switch {
+	case f.Drop:
+		panic(http.ErrAbortHandler)
+	case f.Status != 0 && !f.Late:
+		w.WriteHeader(f.Status)
 	case writes && (len(m.Message) > most || len(m.Actions) > 3):
 		w.WriteHeader(http.StatusBadRequest)
 	case writes:
-		answer, _ := json.Marshal(s.Publish(m)) // strings and numbers always encode
-		if half {
-			answer = answer[:len(answer)/2]
-		}
-		_, _ = w.Write(answer) // fails only if the client has disconnected
+		s.publish(w, m, f)
 	case call == "json":
-		s.stream(w, r, topic, half)
+		s.stream(w, r, topic, f)
 	default:
 		_, _ = io.WriteString(w, `{"success":true}`)
 	}
 }
 
+// publish stores a message and answers with it.
+func (s *Server) publish(w http.ResponseWriter, m Message, f Fault) {
+	answer, _ := json.Marshal(s.Publish(m)) // strings and numbers always encode
+	switch {
+	case f.Lose:
+		panic(http.ErrAbortHandler)
+	case f.Late:
+		w.WriteHeader(f.Status)
+		return
+	case f.Half:
+		answer = answer[:len(answer)/2]
+	}
+	_, _ = w.Write(answer) // fails only if the client has disconnected
+}
+
 // stream sends the messages after the id in the parameter "since". An unknown id means all messages.
-func (s *Server) stream(w http.ResponseWriter, r *http.Request, topic string, half bool) {
+func (s *Server) stream(w http.ResponseWriter, r *http.Request, topic string, f Fault) {
 	next := 0
 	s.mu.Lock()
 	if i := slices.IndexFunc(s.messages, func(m Message) bool { return m.ID == r.FormValue("since") }); i >= 0 {
@@ -154,12 +181,16 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, topic string, ha
 			if m.Topic != topic {
 				continue
 			}
-			if half {
+			if f.Half {
 				_, _ = io.WriteString(w, `{"id":"half","event":"mess`)
 				_ = http.NewResponseController(w).Flush() // the connection is cut next
 				panic(http.ErrAbortHandler)
 			}
 			_ = e.Encode(m) // fails only if the client has disconnected
+			if f.Lose {
+				_ = http.NewResponseController(w).Flush() // the connection is cut next
+				panic(http.ErrAbortHandler)
+			}
 		}
 		_ = http.NewResponseController(w).Flush() // fails only if the client has disconnected
 		select {

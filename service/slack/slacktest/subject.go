@@ -127,7 +127,8 @@ func (p *platform) Write(from channeltest.Person, m channeltest.Message) string 
 	ts := p.Now()
 	// Slack marks the words of people in this way.
 	words := strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(m.Text)
-	e := Said(from.Chat, from.Contact, words, ts, members)
+	members["text"] = channeltest.JSON(words)
+	e := Said(from.Chat, from.Contact, "", ts, members)
 	if p.holds {
 		p.held = append(p.held, e)
 	} else {

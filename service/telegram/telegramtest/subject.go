@@ -115,7 +115,7 @@ func (p *platform) Write(from channeltest.Person, m channeltest.Message) string 
 		members["reply_to_message"] = map[string]any{"message_id": number(m.ReplyTo), "chat": map[string]any{"id": chat}}
 	}
 	if m.File == nil {
-		members["text"] = m.Text
+		members["text"] = channeltest.JSON(m.Text)
 	} else {
 		p.Server.mu.Lock()
 		id := fmt.Sprint("file", len(p.Files))
