@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/project"
@@ -141,43 +142,43 @@ func pushBody(n note) []byte {
 	}
 }
 
-// subscribed has a delivery for each subscribed browser.
+// subscribed starts the delivery to each browser that is subscribed, and ends it when the browser unsubscribes.
 type subscribed struct {
 	browsers
-	deliverTo func(Target) *delivery
-	known     map[string]*delivery // by the id of the device
+	// start begins the delivery to a browser and returns the function that ends it.
+	start func(Target) context.CancelFunc
+	ends  map[string]context.CancelFunc // by the id of the device
 }
 
-// present returns the deliveries to the browsers that are subscribed now. It forgets the deliveries to other browsers.
-// A browser that subscribes again therefore gets later events only. present unsubscribes a new browser if it is not
-// paired.
-func (s *subscribed) present(ctx context.Context) (list []*delivery, err error) {
+// deliver is the function of a follower. It compares the deliveries with the browsers that are subscribed now. A
+// browser that subscribes again gets later events only. deliver unsubscribes a new browser if it is not paired.
+func (s *subscribed) deliver(ctx context.Context) (most time.Duration, err error) {
 	ids, err := s.sender.Subscribed()
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
-	before := s.known
-	s.known = map[string]*delivery{}
+	for id, end := range s.ends {
+		if !slices.Contains(ids, id) {
+			end()
+			delete(s.ends, id)
+		}
+	}
+	if !slices.ContainsFunc(ids, func(id string) bool { return s.ends[id] == nil }) {
+		return 0, nil
+	}
+	targets, err := s.targets(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for _, t := range targets {
+		if t.browser != "" && s.ends[t.browser] == nil {
+			s.ends[t.browser] = s.start(t)
+		}
+	}
 	for _, id := range ids {
-		s.known[id] = before[id]
-	}
-	if slices.ContainsFunc(ids, func(id string) bool { return s.known[id] == nil }) {
-		targets, err := s.targets(ctx)
-		if err != nil {
-			return nil, err
-		}
-		for _, t := range targets {
-			if t.browser != "" && s.known[t.browser] == nil {
-				s.known[t.browser] = s.deliverTo(t)
-			}
+		if s.ends[id] == nil {
+			err = errors.Join(err, s.sender.Unsubscribe(id))
 		}
 	}
-	for _, id := range ids {
-		if d := s.known[id]; d != nil {
-			list = append(list, d)
-		} else if err := s.sender.Unsubscribe(id); err != nil {
-			return nil, err
-		}
-	}
-	return list, nil
+	return 0, err
 }

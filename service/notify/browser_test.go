@@ -145,6 +145,46 @@ func TestBrowsers(t *testing.T) {
 	}
 }
 
+// TestBrowserHangs checks that a push service without an answer delays only its own browser. The other browser gets the
+// next cause while the first attempt still hangs. Each browser gets each cause once.
+func TestBrowserHangs(t *testing.T) {
+	w := newWorld(t, toPush)
+	service := w.newPush()
+	var slow atomic.Value // the path of the browser that is asked first
+	held, release := make(chan bool), make(chan bool)
+	service.SetAnswer(func(r *http.Request) int {
+		if !slow.CompareAndSwap(nil, r.URL.Path) {
+			return 0
+		}
+		close(held)
+		<-release
+		return http.StatusInternalServerError
+	})
+	w.subscribe(service, "phone", access.Read)
+	w.subscribe(service, "tablet", access.Read)
+	_, end := w.child()
+	w.finish("one", 0)
+	<-held
+	first, _ := received(t, service)
+	w.finish("two", 0)
+	second, _ := received(t, service)
+	if got := w.history(); first.Tag == second.Tag || strings.Contains(got, "failed") {
+		t.Errorf("the second message came after the hanging attempt: %s", got)
+	}
+	close(release)
+	w.await(4)
+	end()
+	got := w.history()
+	for word, n := range map[string]int{"started": 4, "sent": 3, "failed unknown final": 1} {
+		if strings.Count(got, word) != n {
+			t.Errorf("not %d times %s: %s", n, word, got)
+		}
+	}
+	if m, _ := received(t, service); m.Tag != second.Tag || len(service.Messages) > 0 {
+		t.Errorf("%+v, and %d messages more", m, len(service.Messages))
+	}
+}
+
 // TestBrowserKilled checks a process that is killed while it sends to a browser. No second message follows.
 func TestBrowserKilled(t *testing.T) {
 	w := newWorld(t, toPush)

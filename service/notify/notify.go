@@ -7,12 +7,11 @@
 // key of the notification. A notification has no words of the agent or of the user, unless the configuration asks for
 // the content. The content is redacted. Nothing waits for a notification, and nothing of a run depends on one.
 //
-// Start runs one goroutine for each target, and one for all browsers. Each goroutine owns its ledgers, and stop joins
-// the goroutines. The goroutine of the browsers starts one more for each delivery, and joins these.
+// Start runs one goroutine for each target. So a slow target delays no other one. For the browsers, a further goroutine
+// starts one goroutine for each browser. The goroutine of a target owns its ledger, and stop joins all goroutines.
 package notify
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -109,24 +108,27 @@ func deliverAll(follow, send context.Context, p *project.Project, opt Options) {
 	if err != nil {
 		return // cannot happen, because p.Open uses the same redactor
 	}
-	deliverTo := func(t Target) *delivery {
-		return &delivery{target: t, log: r.Log(), lock: filepath.Join(paths.Locks, "notify-"+t.Digest+".lock"),
-			ledger: ledger{target: t.Digest, rules: t.Rules, since: t.since}, now: time.Now, teller: teller}
-	}
 	var all sync.WaitGroup
+	start := func(follow context.Context, t Target) {
+		d := &delivery{target: t, log: r.Log(), lock: filepath.Join(paths.Locks, "notify-"+t.Digest+".lock"),
+			ledger: ledger{target: t.Digest, rules: t.Rules, since: t.since}, now: time.Now, teller: teller}
+		f := follower{name: t.Name, log: r.Log(), trail: r.Trail(), deliver: d.deliver}
+		all.Go(func() { f.run(follow, send) })
+	}
 	for _, t := range targets {
 		if t.send == nil || t.browser != "" {
-			continue // another process delivers to this target, or the goroutine of the browsers does
+			continue // another process delivers to this target, or subscribed starts the goroutine of a browser
 		}
-		d := []*delivery{deliverTo(t)}
-		f := follower{name: t.Name, log: r.Log(), trail: r.Trail(),
-			present: func(context.Context) ([]*delivery, error) { return d, nil }}
-		all.Go(func() { f.run(follow, send) })
+		start(follow, t)
 	}
 	if len(browserRules(p)) > 0 {
 		b := subscribed{browsers: browsers{p, push.New(push.Options{Dir: p.Dirs.PushDir(), Transport: opt.Push})},
-			deliverTo: deliverTo, known: map[string]*delivery{}}
-		f := follower{name: toBrowsers, log: r.Log(), trail: r.Trail(), present: b.present}
+			start: func(t Target) context.CancelFunc {
+				subscribed, end := context.WithCancel(follow)
+				start(subscribed, t)
+				return end
+			}, ends: map[string]context.CancelFunc{}}
+		f := follower{name: toBrowsers, log: r.Log(), trail: r.Trail(), deliver: b.deliver}
 		all.Go(func() { f.run(follow, send) })
 	}
 	all.Wait()
@@ -134,13 +136,15 @@ func deliverAll(follow, send context.Context, p *project.Project, opt Options) {
 
 // follower follows a log and delivers its notifications when they are due. One goroutine uses it.
 type follower struct {
-	name    string // the target's name
-	log     *eventlog.Log
-	trail   *slog.Logger
-	present func(ctx context.Context) ([]*delivery, error)
+	name  string // the target's name
+	log   *eventlog.Log
+	trail *slog.Logger
+	// deliver delivers the notifications that are due. It returns the time until the next one is due. 0 means that there
+	// is no next one.
+	deliver func(ctx context.Context) (most time.Duration, err error)
 }
 
-// delivery delivers the notifications of a log to one target. Only one goroutine at a time may use it.
+// delivery delivers the notifications of a log to one target. One goroutine uses it.
 type delivery struct {
 	target Target
 	log    *eventlog.Log
@@ -166,7 +170,7 @@ func (f *follower) run(follow, send context.Context) {
 	for {
 		err := f.followLog(follow, send)
 		if follow.Err() != nil {
-			if _, err := f.deliverDue(send); err != nil {
+			if _, err := f.deliver(send); err != nil {
 				f.trail.Warn("notify", "target", f.name, "error", err.Error())
 			}
 			return
@@ -186,7 +190,7 @@ func (f *follower) followLog(follow, send context.Context) error {
 	}
 	defer func() { _ = changes.Close() }() // nothing was written
 	for {
-		most, err := f.deliverDue(send)
+		most, err := f.deliver(send)
 		if err != nil {
 			return err
 		}
@@ -199,26 +203,13 @@ func (f *follower) followLog(follow, send context.Context) error {
 	}
 }
 
-// deliverDue delivers the notifications that are due. It returns the time until the next one is due. 0 means that there
-// is no next one.
-func (f *follower) deliverDue(ctx context.Context) (most time.Duration, err error) {
-	deliveries, err := f.present(ctx)
-	if err != nil {
-		return 0, err
+// deliver is the function of a follower for the target.
+func (d *delivery) deliver(ctx context.Context) (most time.Duration, err error) {
+	err = d.deliverDue(ctx)
+	if next, ok := d.ledger.next(); ok {
+		most = max(next.due.Sub(d.now()), rest)
 	}
-	errs := make([]error, len(deliveries))
-	var all sync.WaitGroup
-	for i, d := range deliveries {
-		all.Go(func() { errs[i] = d.deliverDue(ctx) })
-	}
-	all.Wait()
-	for _, d := range deliveries {
-		if next, ok := d.ledger.next(); ok {
-			wait := max(next.due.Sub(d.now()), rest)
-			most = min(cmp.Or(most, wait), wait)
-		}
-	}
-	return most, errors.Join(errs...)
+	return most, err
 }
 
 // deliverDue delivers the notifications that are due, unless another process holds the target's lock.
