@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/flow"
 	"github.com/perlica/perlica/kernel/language"
@@ -24,7 +25,8 @@ func (h *Host) recordFlow(t *testing.T, id string) {
 	for _, e := range []event.Event{
 		event.NewFact(event.FlowStarted, "user", of, fact.FlowStarted{Name: "review", File: file, By: "me"}),
 		decided("first", fact.FlowDecided{Decision: fact.FlowDone}),
-		decided("second", fact.FlowDecided{Decision: fact.FlowFailed, Error: "no ``` answer"}),
+		decided("second", fact.FlowDecided{Decision: fact.FlowFailed, Error: "the agent stopped: no ``` answer",
+			Coded: message.Coded{Code: "flow.agent-stopped", Args: message.Args{"no ``` answer"}}}),
 		event.NewFact(event.FlowFinished, "perlica", of, fact.FlowFinished{Outcome: fact.FlowFailed}),
 	} {
 		if _, err := h.Runner.Log().Append(t.Context(), e); err != nil {
@@ -44,12 +46,12 @@ func TestFlow(t *testing.T) {
 		!strings.Contains(list, "\n- `one` — ") {
 		t.Errorf("got the list %q", list)
 	}
-	want := "```\none: review failed\nfirst done\n· second failed: no ''' answer\n```\n"
+	want := "```\none: review failed\nfirst done\n· second failed: the agent stopped: no ''' answer\n```\n"
 	if got := h.does(t, "/flow one").Text; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	h.Say = language.Chinese.Sentences()
-	if got := h.does(t, "/flow one").Text; !strings.Contains(got, "· second 失败: ") {
+	if got := h.does(t, "/flow one").Text; !strings.Contains(got, "· second 失败: 智能体停下了：no ''' answer") {
 		t.Errorf("in Chinese: %q", got)
 	}
 	for _, line := range []string{"/flow three", "/flow one two"} {

@@ -1,6 +1,9 @@
 package fact
 
-import "github.com/perlica/perlica/eventlog/event"
+import (
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/message"
+)
 
 // FlowStarted is the payload of flow.started. It has the text of the file, so that a reader can draw the graph without
 // the file.
@@ -41,11 +44,12 @@ type FlowDecided struct {
 	Attempt  int    `json:"attempt,omitempty"`
 	Decision string `json:"decision"`
 	// Items are the digests of a loop's items, in their order, for "expanded".
-	Items  []string    `json:"items,omitempty"`
-	Run    event.RunID `json:"call,omitempty"` // the run of the call, if there was one
-	Answer string      `json:"answer,omitempty"`
-	Error  string      `json:"error,omitempty"`
-	By     string      `json:"by,omitempty"` // the author of a retry or of an answer
+	Items         []string    `json:"items,omitempty"`
+	Run           event.RunID `json:"call,omitempty"` // the run of the call, if there was one
+	Answer        string      `json:"answer,omitempty"`
+	Error         string      `json:"error,omitempty"`
+	message.Coded             // the code of Error, with the inserted values
+	By            string      `json:"by,omitempty"` // the author of a retry or of an answer
 	// ErrorType is the type of the agent's error. Unanswered counts the agent's questions without an answer.
 	ErrorType  string `json:"error_type,omitempty"`
 	Unanswered int    `json:"unanswered,omitempty"`

@@ -407,7 +407,7 @@ func (r *drive) beginStep(ctx context.Context, wg *sync.WaitGroup, st *StepState
 		return false
 	}
 	if decision != "" {
-		r.decide(st, 0, fact.FlowDecided{Decision: decision, Error: why})
+		r.decide(st, 0, because(decision, why))
 		return true
 	}
 	if st.when != nil {
@@ -415,14 +415,13 @@ func (r *drive) beginStep(ctx context.Context, wg *sync.WaitGroup, st *StepState
 		yes, ok := v.(bool)
 		switch {
 		case err != nil:
-			r.decide(st, 0, fact.FlowDecided{Decision: fact.FlowFailed, Error: "when: " + err.Error()})
+			r.decide(st, 0, because(fact.FlowFailed, whyWhen.With(err)))
 			return true
 		case !ok:
-			why := "when: expected true or false, not " + kindOf(v)
-			r.decide(st, 0, fact.FlowDecided{Decision: fact.FlowFailed, Error: why})
+			r.decide(st, 0, because(fact.FlowFailed, whyWhen.With(errKind.With(trueFalse, kindOf(v)))))
 			return true
 		case !yes:
-			r.decide(st, 0, fact.FlowDecided{Decision: fact.FlowSkipped, Error: "when is false"})
+			r.decide(st, 0, because(fact.FlowSkipped, whyWhenFalse))
 			return true
 		}
 	}
@@ -445,7 +444,7 @@ func (r *drive) expand(st *StepState) {
 		d.Items[i], err = digestOf(list[i])
 	}
 	if err != nil {
-		d = fact.FlowDecided{Decision: fact.FlowFailed, Error: err.Error()}
+		d = because(fact.FlowFailed, err)
 	}
 	r.elements[st.ID] = list
 	r.decide(st, 0, d)
@@ -461,7 +460,7 @@ func (r *drive) beginItems(ctx context.Context, wg *sync.WaitGroup, st *StepStat
 		for i := 0; i < len(list) && err == nil; i++ {
 			var digest string
 			if digest, err = digestOf(list[i]); err == nil && digest != st.Items[i].Digest {
-				err = fmt.Errorf("item %d is not the recorded one", i+1)
+				err = errNotRecorded.With(i + 1)
 			}
 		}
 		if err != nil {
@@ -496,7 +495,7 @@ func (r *drive) beginCall(ctx context.Context, wg *sync.WaitGroup, st *StepState
 	if err == nil && st.Flow == "" {
 		c.Text, err = st.text.render(vars)
 		if err == nil && strings.TrimSpace(c.Text) == "" {
-			err = errors.New("the text is empty")
+			err = whyEmptyText
 		}
 	}
 	if err == nil && st.Session != "" {
@@ -504,7 +503,7 @@ func (r *drive) beginCall(ctx context.Context, wg *sync.WaitGroup, st *StepState
 		c.Session, err = r.sessionOf(ctx, st)
 	}
 	if err != nil {
-		r.decide(st, item, fact.FlowDecided{Decision: fact.FlowFailed, Error: err.Error()})
+		r.decide(st, item, because(fact.FlowFailed, err))
 		return
 	}
 	r.setPhase(st, item, Running)
@@ -549,7 +548,7 @@ func (r *drive) sessionOf(ctx context.Context, st *StepState) (event.SessionID, 
 	}
 	e, ok, err := r.Log.Last(ctx, event.Query{Run: of.Run, Types: []event.Type{event.Requested}})
 	if err == nil && !ok {
-		err = fmt.Errorf("run %s has no call", of.Run)
+		err = whyNoCall.With(of.Run)
 	}
 	return e.Session, err
 }
@@ -565,9 +564,13 @@ func (r *drive) take(ctx context.Context, res result) {
 	if r.Team != nil {
 		d.Session = res.res.Session
 	}
+	failed := func(why error) {
+		f := because(fact.FlowFailed, why)
+		d.Decision, d.Error, d.Coded = f.Decision, f.Error, f.Coded
+	}
 	switch {
 	case errors.As(res.err, &misfit):
-		d.Decision, d.Error = fact.FlowFailed, misfit.Error()
+		failed(misfit.Err)
 	case res.err != nil:
 		r.setPhase(st, res.item, Waiting)
 		if res.item > 0 {
@@ -581,8 +584,10 @@ func (r *drive) take(ctx context.Context, res result) {
 		d.Run = RunID(res.inner.ID)
 		switch outcome := res.inner.Outcome(); outcome {
 		case fact.FlowDone:
-		case fact.FlowFailed, fact.FlowCancelled:
-			d.Decision, d.Error = fact.FlowFailed, "the flow "+res.inner.ID+": "+outcome
+		case fact.FlowFailed:
+			failed(whyInnerFail.With(res.inner.ID))
+		case fact.FlowCancelled:
+			failed(whyInnerEnd.With(res.inner.ID))
 		default:
 			p := Waiting
 			if outcome == string(Unknown) || outcome == string(Asked) {
@@ -599,15 +604,16 @@ func (r *drive) take(ctx context.Context, res result) {
 			judged, err = r.judgement(ctx, res.res.Run)
 		}
 		r.fail(err)
-		if judged == "" {
+		if judged == nil {
 			st.unit(res.item).Run, st.unit(res.item).Worker = res.res.Run, res.res.Worker
 			r.recordUnknown(st, res)
 			r.setPhase(st, res.item, Unknown)
 			return
 		}
-		d.Decision, d.Error, d.ErrorType = fact.FlowFailed, judged, string(record.OutcomeUnknown)
+		failed(judged)
+		d.ErrorType = string(record.OutcomeUnknown)
 	case streamjson.Failed(res.res.Result):
-		d.Decision, d.Error = fact.FlowFailed, failure(res.res.Result)
+		failed(failure(res.res.Result))
 		if res.res.Err != nil {
 			d.ErrorType = string(res.res.Err.Type)
 		}
@@ -616,35 +622,34 @@ func (r *drive) take(ctx context.Context, res result) {
 }
 
 // judgement looks for a person's decision about a call with an unknown outcome. It returns a sentence about the
-// decision, or "".
-func (r *drive) judgement(ctx context.Context, run event.RunID) (string, error) {
+// decision, or nil.
+func (r *drive) judgement(ctx context.Context, run event.RunID) (*message.Text, error) {
 	if run == "" {
-		return "", nil // the log lost the intent, so it has no run that a person could judge
+		return nil, nil // the log lost the intent, so it has no run that a person could judge
 	}
 	e, ok, err := r.Log.Last(ctx, event.Query{Run: run, Types: []event.Type{event.RunResolved}})
 	if err != nil || !ok {
-		return "", err
+		return nil, err
 	}
 	f, err := fact.Decode[fact.Resolved](e)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	sent := "was not sent"
 	if f.Sent {
-		sent = "was sent"
+		return whySent.With(f.By), nil
 	}
-	return fmt.Sprintf("the outcome is unknown; %s judged that the prompt %s", f.By, sent), nil
+	return whyNotSent.With(f.By), nil
 }
 
 // failure describes a call without a complete answer.
-func failure(res record.Result) string {
+func failure(res record.Result) error {
 	switch {
 	case res.Err != nil:
-		return res.Err.Error()
+		return res.Err
 	case res.Stopped != nil:
-		return "stopped: " + res.Stopped.Reason().Text
+		return whyStopped.With(res.Stopped.Reason())
 	}
-	return "the agent stopped: " + res.StopReason
+	return whyAgentStop.With(res.StopReason)
 }
 
 // decide records a decision without waiting for the disk, and applies it.

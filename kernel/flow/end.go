@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/filelock"
@@ -17,8 +18,9 @@ import (
 // endLimit is the longest time for which End waits for the process that drives the flow run.
 const endLimit = time.Minute
 
-// errGoesOn means that a process still drives a cancelled flow run.
-var errGoesOn = errors.New("the flow run is cancelled, and the process that drives it has not ended its calls yet")
+// ErrGoesOn means that a process still drives a cancelled flow run.
+var ErrGoesOn = message.New("flow.goes-on",
+	"the flow run is cancelled, and the process that drives it has not ended its calls yet")
 
 // End ends a flow run and the flows inside of it, for the person that the stop names. It records the end, stops the
 // running calls and closes the open questions. A call that has just begun has no intent on the log yet. So End repeats
@@ -57,9 +59,9 @@ func End(ctx context.Context, r *kernel.Runner, locks string, s *State, stop fac
 			return err
 		}
 		if driven {
-			return errGoesOn
+			return ErrGoesOn
 		}
 		return nil
-	}, errGoesOn)
+	}, ErrGoesOn)
 	return cmp.Or(err, before)
 }

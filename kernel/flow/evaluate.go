@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/perlica/perlica/eventlog/message"
 )
 
 // These are the limits of one evaluation. An evaluated node costs one step, and so does the reading of each stepBytes
@@ -32,18 +34,13 @@ type evaluation struct {
 	elem  []any // the list elements that # stands for; the last one is of the innermost function, such as map
 }
 
-var (
-	errSteps = fmt.Errorf("the expression takes more than %d steps", maxSteps)
-	errBytes = fmt.Errorf("the expression makes more than %d MiB of text", maxBytes>>20)
-)
-
 // evaluate returns the value of the expression. A value is nil, a bool, a float64, a string, a []any, a map[string]any
 // or an object.
 func (e *expression) evaluate(vars map[string]any) (any, error) {
 	ev := &evaluation{vars: vars}
 	v, err := ev.eval(e.root)
 	if err != nil {
-		return nil, &expressionError{e.text, err.Error()}
+		return nil, &expressionError{e.text, err}
 	}
 	return v, nil
 }
@@ -83,7 +80,7 @@ func (ev *evaluation) eval(n *node) (any, error) {
 	case opName:
 		v, ok := ev.vars[n.name]
 		if !ok {
-			return nil, fmt.Errorf("there is no %s here", n.name)
+			return nil, errNoName.With(n.name)
 		}
 		return v, nil
 	case opElement:
@@ -126,7 +123,7 @@ func (ev *evaluation) eval(n *node) (any, error) {
 	case "negate":
 		f, ok := kids[0].(float64)
 		if !ok {
-			return nil, fmt.Errorf("- needs a number, not %s", kindOf(kids[0]))
+			return nil, errNeeds.With("-", kindNumber, kindOf(kids[0]))
 		}
 		return -f, nil
 	}
@@ -180,26 +177,26 @@ func (ev *evaluation) evalLazily(n *node) (any, error) {
 func truth(v any) (bool, error) {
 	b, ok := v.(bool)
 	if !ok {
-		return false, fmt.Errorf("expected true or false, not %s", kindOf(v))
+		return false, errKind.With(trueFalse, kindOf(v))
 	}
 	return b, nil
 }
 
 // kindOf names the kind of a value for a message.
-func kindOf(v any) string {
+func kindOf(v any) *message.Text {
 	switch v.(type) {
 	case nil:
-		return "nil"
+		return kindNil
 	case bool:
-		return "a truth value"
+		return kindTruth
 	case float64:
-		return "a number"
+		return kindNumber
 	case string:
-		return "a text"
+		return kindText
 	case []any:
-		return "a list"
+		return kindList
 	}
-	return "an object"
+	return kindObject
 }
 
 // member returns a member of a value. If optional is true, a missing member is nil. Otherwise it is an error.
@@ -209,20 +206,20 @@ func member(of any, name string, optional bool) (any, error) {
 		if optional {
 			return nil, nil
 		}
-		return nil, fmt.Errorf("nil has no member %s", name)
+		return nil, errNotMember.With(kindNil, name)
 	case map[string]any:
 		if v, ok := of[name]; ok || optional {
 			return v, nil
 		}
-		return nil, fmt.Errorf("there is no member %s", name)
+		return nil, errNoMember.With(name)
 	case object:
 		v, ok, err := of.member(name)
 		if err == nil && !ok && !optional {
-			err = fmt.Errorf("there is no member %s", name)
+			err = errNoMember.With(name)
 		}
 		return v, err
 	}
-	return nil, fmt.Errorf("%s has no member %s", kindOf(of), name)
+	return nil, errNotMember.With(kindOf(of), name)
 }
 
 func index(of, at any) (any, error) {
@@ -230,23 +227,23 @@ func index(of, at any) (any, error) {
 	case []any:
 		f, ok := at.(float64)
 		if !ok || f != math.Trunc(f) {
-			return nil, errors.New("the place in a list must be a whole number")
+			return nil, errPlace
 		}
 		if f < 0 {
 			f += float64(len(of))
 		}
 		if f < 0 || f >= float64(len(of)) {
-			return nil, fmt.Errorf("the list has %d elements, and no element %v", len(of), at)
+			return nil, errNoElement.With(len(of), fmt.Sprint(at))
 		}
 		return of[int(f)], nil
 	case map[string]any, object:
 		name, ok := at.(string)
 		if !ok {
-			return nil, errors.New("the name of a member must be a text")
+			return nil, errMemberName
 		}
 		return member(of, name, false)
 	}
-	return nil, fmt.Errorf("%s has no elements", kindOf(of))
+	return nil, errNoElements.With(kindOf(of))
 }
 
 func (ev *evaluation) binary(op string, a, b any) (any, error) {
@@ -262,14 +259,14 @@ func (ev *evaluation) binary(op string, a, b any) (any, error) {
 	if s, ok := a.(string); ok {
 		t, ok := b.(string)
 		if !ok {
-			return nil, fmt.Errorf("%s needs two texts or two numbers", op)
+			return nil, errNeedsTwo.With(op)
 		}
 		return ev.binaryText(op, s, t)
 	}
 	x, ok := a.(float64)
 	y, also := b.(float64)
 	if !ok || !also {
-		return nil, fmt.Errorf("%s needs two texts or two numbers, not %s and %s", op, kindOf(a), kindOf(b))
+		return nil, errNotThese.With(op, kindOf(a), kindOf(b))
 	}
 	switch op {
 	case "+":
@@ -280,7 +277,7 @@ func (ev *evaluation) binary(op string, a, b any) (any, error) {
 		return x * y, nil
 	case "/", "%":
 		if y == 0 {
-			return nil, errors.New("division by zero")
+			return nil, errZero
 		}
 		if op == "%" {
 			return math.Mod(x, y), nil
@@ -289,7 +286,7 @@ func (ev *evaluation) binary(op string, a, b any) (any, error) {
 	case "<", "<=", ">", ">=":
 		return ordered(op, x, y), nil
 	}
-	return nil, fmt.Errorf("%s does not take numbers", op)
+	return nil, errNoNumbers.With(op)
 }
 
 func ordered[T string | float64](op string, x, y T) bool {
@@ -321,7 +318,7 @@ func (ev *evaluation) binaryText(op, s, t string) (any, error) {
 	case "<", "<=", ">", ">=":
 		return ordered(op, s, t), nil
 	}
-	return nil, fmt.Errorf("%s does not take texts", op)
+	return nil, errNoTexts.With(op)
 }
 
 // equal compares two values. Objects are never equal.
@@ -388,7 +385,7 @@ func (ev *evaluation) contains(in, v any) (bool, error) {
 			return ok, nil
 		}
 	}
-	return false, fmt.Errorf("%s cannot contain %s", kindOf(in), kindOf(v))
+	return false, errContains.With(kindOf(in), kindOf(v))
 }
 
 // function is a function of the language. It accepts least to most arguments. Exactly one of call and each is set.
@@ -443,7 +440,7 @@ func (ev *evaluation) call(n *node) (any, error) {
 		}
 		v, err := f.call(ev, args)
 		if err != nil && err != errSteps && err != errBytes {
-			err = fmt.Errorf("%s: %w", n.name, err)
+			err = inFunction.With(n.name, err)
 		}
 		return v, err
 	}
@@ -453,7 +450,7 @@ func (ev *evaluation) call(n *node) (any, error) {
 	}
 	list, ok := v.([]any)
 	if !ok {
-		return nil, fmt.Errorf("%s: expected a list, not %s", n.name, kindOf(v))
+		return nil, inFunction.With(n.name, errKind.With(kindList, kindOf(v)))
 	}
 	return f.each(ev, list, func(e any) (any, error) {
 		ev.elem = append(ev.elem, e)
@@ -534,7 +531,7 @@ func sumEach(_ *evaluation, list []any, f func(any) (any, error)) (any, error) {
 		}
 		n, ok := v.(float64)
 		if !ok {
-			return nil, fmt.Errorf("sum: expected a number, not %s", kindOf(v))
+			return nil, inFunction.With("sum", errKind.With(kindNumber, kindOf(v)))
 		}
 		sum += n
 	}
@@ -566,7 +563,7 @@ func length(_ *evaluation, a []any) (any, error) {
 	case map[string]any:
 		return float64(len(v)), nil
 	}
-	return nil, fmt.Errorf("%s has no length", kindOf(a[0]))
+	return nil, errNoLength.With(kindOf(a[0]))
 }
 
 // texts returns the arguments as texts.
@@ -574,7 +571,7 @@ func texts(a []any) (list []string, err error) {
 	for _, v := range a {
 		s, ok := v.(string)
 		if !ok {
-			return nil, fmt.Errorf("expected a text, not %s", kindOf(v))
+			return nil, errKind.With(kindText, kindOf(v))
 		}
 		list = append(list, s)
 	}
@@ -615,7 +612,7 @@ func lines(ev *evaluation, a []any) (any, error) {
 func split(ev *evaluation, a []any) (any, error) {
 	s, err := texts(a)
 	if err == nil && s[1] == "" {
-		err = errors.New("the separator is empty")
+		err = errSeparator
 	}
 	if err == nil {
 		err = ev.made(len(s[0]) + 32*strings.Count(s[0], s[1]))
@@ -633,7 +630,7 @@ func split(ev *evaluation, a []any) (any, error) {
 func join(ev *evaluation, a []any) (any, error) {
 	list, ok := a[0].([]any)
 	if !ok {
-		return nil, fmt.Errorf("expected a list, not %s", kindOf(a[0]))
+		return nil, errKind.With(kindList, kindOf(a[0]))
 	}
 	parts, err := texts(list)
 	if err != nil {
@@ -679,11 +676,11 @@ func toNumber(v any) (float64, error) {
 	case string:
 		f, err := strconv.ParseFloat(strings.TrimSpace(v), 64)
 		if err != nil {
-			return 0, fmt.Errorf("%q is not a number", cutText(v))
+			return 0, errNoNumber.With(strconv.Quote(cutText(v)))
 		}
 		return f, nil
 	}
-	return 0, fmt.Errorf("%s is not a number", kindOf(v))
+	return 0, errNoNumber.With(kindOf(v))
 }
 
 func parseJSON(ev *evaluation, a []any) (any, error) {
@@ -703,7 +700,7 @@ const maxJSON = 8 << 20
 // decodeJSON decodes the JSON text of an answer. It accepts a code fence of Markdown around the JSON.
 func decodeJSON(s string) (v any, err error) {
 	if len(s) > maxJSON {
-		return nil, fmt.Errorf("the text has %d bytes; as JSON it may have %d", len(s), maxJSON)
+		return nil, errLongJSON.With(len(s), maxJSON)
 	}
 	s = strings.TrimSpace(s)
 	if rest, ok := strings.CutPrefix(s, "```"); ok {
@@ -712,7 +709,7 @@ func decodeJSON(s string) (v any, err error) {
 		}
 	}
 	if json.Unmarshal([]byte(s), &v) != nil {
-		return nil, errors.New("the text is not JSON")
+		return nil, errNotJSON
 	}
 	return v, nil
 }
@@ -728,7 +725,7 @@ func toJSON(ev *evaluation, a []any) (any, error) {
 // measure adds the cost of a value's JSON to the evaluation before the JSON is made.
 func (ev *evaluation) measure(v any, depth int) error {
 	if depth > maxDepth {
-		return errors.New("the value is nested too deeply")
+		return errDeep
 	}
 	switch v := v.(type) {
 	case string:
@@ -746,7 +743,7 @@ func (ev *evaluation) measure(v any, depth int) error {
 			}
 		}
 	case object:
-		return errors.New("a step has no JSON; name one of its members")
+		return errStepNotJSON
 	}
 	return ev.made(32)
 }
@@ -754,7 +751,7 @@ func (ev *evaluation) measure(v any, depth int) error {
 func keys(_ *evaluation, a []any) (any, error) {
 	m, ok := a[0].(map[string]any)
 	if !ok {
-		return nil, fmt.Errorf("expected an object, not %s", kindOf(a[0]))
+		return nil, errKind.With(kindObject, kindOf(a[0]))
 	}
 	list := make([]any, 0, len(m))
 	for k := range m {
@@ -768,7 +765,7 @@ func end(v any, first bool) (any, error) {
 	list, ok := v.([]any)
 	switch {
 	case !ok:
-		return nil, fmt.Errorf("expected a list, not %s", kindOf(v))
+		return nil, errKind.With(kindList, kindOf(v))
 	case len(list) == 0:
 		return nil, nil
 	case first:

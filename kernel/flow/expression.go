@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/perlica/perlica/eventlog/message"
 )
 
 // maxExpression is the length of the longest expression in bytes. maxDepth is the largest depth of its tree.
@@ -38,11 +40,14 @@ const (
 // An expressionError says why an expression cannot be read or evaluated.
 type expressionError struct {
 	Expression string
-	Why        string
+	Why        error
 }
 
-func (e *expressionError) Error() string {
-	return fmt.Sprintf("%s: in {{ %s }}", e.Why, cutText(e.Expression))
+func (e *expressionError) Error() string { return e.Tell().Text }
+
+// Tell returns the error's sentence.
+func (e *expressionError) Tell() *message.Text {
+	return inExpression.With(e.Why, cutText(e.Expression))
 }
 
 // cutText shortens a text for a message.
@@ -65,13 +70,13 @@ type expression struct {
 // expression ends.
 func parseExpression(text string) (*expression, error) {
 	if len(text) > maxExpression {
-		return nil, &expressionError{text, fmt.Sprintf("the expression has %d bytes; the limit is %d", len(text),
+		return nil, &expressionError{text, fmt.Errorf("the expression has %d bytes; the limit is %d", len(text),
 			maxExpression)}
 	}
 	p := &parser{text: text}
 	root, err := p.parseAll()
 	if err != nil {
-		return nil, &expressionError{text, err.Error()}
+		return nil, &expressionError{text, err}
 	}
 	return &expression{text, root}, nil
 }

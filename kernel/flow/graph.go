@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/kernel/fact"
 )
 
@@ -79,17 +80,14 @@ func (st *StepState) Workers() string {
 	return strings.Join(slices.Sorted(maps.Keys(names)), ", ")
 }
 
-// Fault returns the error of the step, or of its first failed item.
-func (st *StepState) Fault() string {
-	if st.Error != "" {
-		return st.Error
-	}
+// Fault returns the error of the step, or of its first failed item. It returns nil if there is no error.
+func (st *StepState) Fault() *message.Text {
 	for i := range st.Items {
-		if st.Items[i].Phase == Failed {
-			return fmt.Sprintf("item %d: %s", i+1, st.Items[i].Error)
+		if st.Error == "" && st.Items[i].Phase == Failed {
+			return whyItem.With(i+1, st.Items[i].Fault())
 		}
 	}
-	return ""
+	return st.Unit.Fault()
 }
 
 // label returns the lines of a step in a drawing.
@@ -150,13 +148,14 @@ func (s *State) WriteDot(w io.Writer) error {
 
 // shownUnit is a step or an item in JSON.
 type shownUnit struct {
-	Item       int        `json:"item,omitempty"`
-	State      Phase      `json:"state"`
-	Attempt    int        `json:"attempt,omitempty"`
-	Input      string     `json:"input_id"`
-	Run        string     `json:"run_id,omitempty"`
-	Answer     string     `json:"answer,omitempty"`
-	Error      string     `json:"error,omitempty"`
+	Item    int    `json:"item,omitempty"`
+	State   Phase  `json:"state"`
+	Attempt int    `json:"attempt,omitempty"`
+	Input   string `json:"input_id"`
+	Run     string `json:"run_id,omitempty"`
+	Answer  string `json:"answer,omitempty"`
+	Error   string `json:"error,omitempty"`
+	message.Coded
 	DurationMS int64      `json:"duration_ms,omitempty"`
 	Cost       *fact.Cost `json:"cost,omitempty"`
 	Worker     string     `json:"worker,omitempty"`
@@ -210,6 +209,6 @@ func (s *State) MarshalJSON() ([]byte, error) {
 
 func (s *State) shown(st *StepState, item int) shownUnit {
 	u := st.unit(item)
-	return shownUnit{item, u.Phase, u.Attempt, string(s.InputID(st, item)), string(u.Run), u.Answer, u.Error,
+	return shownUnit{item, u.Phase, u.Attempt, string(s.InputID(st, item)), string(u.Run), u.Answer, u.Error, u.Said,
 		u.Took.Milliseconds(), u.Cost, u.Worker}
 }

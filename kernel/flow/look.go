@@ -30,7 +30,7 @@ func Look(ctx context.Context, log file, locks, id string) (*State, error) {
 	if s.Alive, err = filelock.Held(filelock.Run(locks, string(RunID(id)))); err != nil {
 		return nil, err
 	}
-	if s.Finished != nil {
+	if s.Finished != nil && s.Finished.Outcome != fact.FlowCancelled {
 		return s, nil
 	}
 	for _, st := range s.Steps {
@@ -168,7 +168,7 @@ func (s *State) lookAtRefusal(ctx context.Context, log event.Reader, st *StepSta
 		return err
 	}
 	f, err := fact.Decode[fact.BudgetReached](e)
-	st.unit(item).Error = f.Why
+	st.unit(item).Error, st.unit(item).Said = f.Why, f.Coded
 	return err
 }
 

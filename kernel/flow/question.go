@@ -18,7 +18,7 @@ const questionLife = 10 * 365 * 24 * time.Hour
 func (r *drive) ask(ctx context.Context, wg *sync.WaitGroup, st *StepState) {
 	text, err := st.text.render(r.values.vars())
 	if err != nil {
-		r.decide(st, 0, fact.FlowDecided{Decision: fact.FlowFailed, Error: err.Error()})
+		r.decide(st, 0, because(fact.FlowFailed, err))
 		return
 	}
 	question, err := r.state.questionID(ctx, &r.Log.Reader, st)
@@ -77,7 +77,7 @@ func (r *drive) takeAnswer(step string) {
 		r.fail(err)
 		return
 	}
-	d := fact.FlowDecided{Decision: fact.FlowFailed, Error: "the question was closed: " + string(lapsed)}
+	d := because(fact.FlowFailed, &interaction.TakenError{Lapsed: lapsed})
 	end := interaction.Resolution{Reason: lapsed}
 	if a != nil {
 		d = fact.FlowDecided{Decision: fact.FlowDone, Answer: a.Option, By: a.By}

@@ -36,7 +36,7 @@ func (sc scope) template(text string) (*template, error) {
 
 func (sc scope) check(e *expression) error {
 	if err := sc.checkNode(e.root, 0); err != nil {
-		return &expressionError{e.text, err.Error()}
+		return &expressionError{e.text, err}
 	}
 	return nil
 }

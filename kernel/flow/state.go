@@ -46,6 +46,7 @@ type Unit struct {
 	Run     event.RunID
 	Answer  string
 	Error   string
+	Said    message.Coded // the code of Error and its inserted values
 	// ErrorType and Unanswered have the values of the same fields of fact.FlowDecided.
 	ErrorType  string
 	Unanswered int
@@ -315,7 +316,8 @@ func (s *State) decide(d fact.FlowDecided, at time.Time) error {
 	if d.Attempt != unit.Attempt || unit.Phase.decided() {
 		return nil
 	}
-	unit.Answer, unit.Error, unit.Run, unit.ErrorType = d.Answer, d.Error, d.Run, d.ErrorType
+	unit.Answer, unit.Error, unit.Said = d.Answer, d.Error, d.Coded
+	unit.Run, unit.ErrorType = d.Run, d.ErrorType
 	unit.Unanswered, unit.Took, unit.Cost = d.Unanswered, time.Duration(d.DurationMS)*time.Millisecond, d.Cost
 	unit.At, unit.Worker, unit.session = at, d.Worker, d.Session
 	s.setPhase(step, d.Item, Phase(d.Decision))
@@ -376,6 +378,14 @@ func (st *StepState) loopPhase() Phase {
 	return Done
 }
 
+// Fault returns the unit's error as a sentence. It returns nil if there is no error.
+func (u *Unit) Fault() *message.Text {
+	if u.Error == "" {
+		return nil
+	}
+	return &message.Text{Text: u.Error, Coded: u.Said}
+}
+
 // unit returns an item, or the step itself if item is 0.
 func (st *StepState) unit(item int) *Unit {
 	if item == 0 {
@@ -396,16 +406,16 @@ func (s *State) step(id string) *StepState {
 
 // verdict decides about a step from the steps that it needs, before its own expressions are evaluated. It returns
 // fact.FlowFailed or fact.FlowSkipped with the reason, or "". ready is false while a needed step is not decided.
-func (s *State) verdict(st *StepState) (decision, why string, ready bool) {
+func (s *State) verdict(st *StepState) (decision string, why *message.Text, ready bool) {
 	for _, id := range st.Needs {
 		need := s.step(id)
 		switch {
 		case !need.Phase.decided():
-			return "", "", false
+			return "", nil, false
 		case need.Phase == Failed && need.OnFailure != "continue":
-			decision, why = fact.FlowFailed, "step "+id+" failed"
+			decision, why = fact.FlowFailed, whyStepFailed.With(id)
 		case need.Phase == Skipped && need.OnSkipped != "continue" && decision == "":
-			decision, why = fact.FlowSkipped, "step "+id+" was skipped"
+			decision, why = fact.FlowSkipped, whyStepSkip.With(id)
 		}
 	}
 	return decision, why, true

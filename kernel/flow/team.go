@@ -6,6 +6,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/kernel/budget"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/project"
@@ -29,8 +30,8 @@ type Team interface {
 // TeamAnswer is the result of a call, which a worker of a team may have made.
 type TeamAnswer struct {
 	record.Result
-	Worker string // the worker that owns the input; empty if this machine made the call
-	Judged string // a person's judgement of an unknown outcome, or ""
+	Worker string        // the worker that owns the input; empty if this machine made the call
+	Judged *message.Text // a person's judgement of an unknown outcome, or nil
 }
 
 func (d *Driver) teamID() string {

@@ -66,8 +66,8 @@ func (s *State) tell(say *language.Sentences) string {
 		if st.Answer != "" {
 			line += ": " + st.Answer
 		}
-		if fault := st.Fault(); fault != "" {
-			line += ": " + fault
+		if fault := st.Fault(); fault != nil {
+			line += ": " + say.Say(fault)
 		}
 		const most = 200
 		b.WriteString(strings.ReplaceAll(say.Card.Line(line, most), "```", "'''") + "\n")

@@ -1,7 +1,6 @@
 package flow
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 )
@@ -75,12 +74,12 @@ func (t *template) render(vars map[string]any) (string, error) {
 			}
 			s, err := written(v)
 			if err != nil {
-				return "", &expressionError{t.exprs[i].text, err.Error()}
+				return "", &expressionError{t.exprs[i].text, err}
 			}
 			b.WriteString(s)
 		}
 		if b.Len() > maxText {
-			return "", fmt.Errorf("the text has more than %d MiB", maxText>>20)
+			return "", errLongText.With(maxText >> 20)
 		}
 	}
 	return b.String(), nil
@@ -90,9 +89,9 @@ func (t *template) render(vars map[string]any) (string, error) {
 func written(v any) (string, error) {
 	switch v.(type) {
 	case nil:
-		return "", errors.New("the value is missing")
+		return "", errMissing
 	case object:
-		return "", errors.New("a step is not a text; name one of its members, such as text")
+		return "", errStepNoText
 	}
 	s, err := toString(&evaluation{}, []any{v})
 	if err != nil {

@@ -2,7 +2,6 @@ package flow
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/perlica/perlica/eventlog/event"
@@ -63,13 +62,13 @@ type stepValue struct {
 func (v stepValue) member(name string) (any, bool, error) {
 	if name == "items" {
 		if !v.st.loops() {
-			return nil, false, fmt.Errorf("step %s has no for_each, and no items", v.st.ID)
+			return nil, false, errNoItems.With(v.st.ID)
 		}
 		items, err := v.items()
 		return items, true, err
 	}
 	if v.st.loops() && (name == "text" || name == "json" || name == "run") {
-		return nil, false, fmt.Errorf("step %s has for_each: its texts are in items", v.st.ID)
+		return nil, false, errInItems.With(v.st.ID)
 	}
 	return v.unitMember(v.st, 0, name)
 }
@@ -126,7 +125,7 @@ func (v values) answerText(st *StepState, item int) (string, error) {
 	case !ok:
 		return "", nil
 	case e.Payload == nil:
-		return "", fmt.Errorf("the answer of run %s was pruned", u.Run)
+		return "", errPruned.With(u.Run)
 	}
 	r, err := fact.Decode[fact.Responded](e)
 	if err == nil {
@@ -195,11 +194,11 @@ func (v values) elements(st *StepState) ([]any, error) {
 	list, ok := value.([]any)
 	switch {
 	case !ok:
-		return nil, fmt.Errorf("for_each needs a list, not %s", kindOf(value))
+		return nil, errNoList.With(kindOf(value))
 	case len(list) > st.MaxItems:
-		return nil, fmt.Errorf("for_each has %d items; max_items is %d", len(list), st.MaxItems)
+		return nil, errManyItems.With(len(list), st.MaxItems)
 	case st.Expanded && len(list) != len(st.Items):
-		return nil, fmt.Errorf("for_each has %d items, and %d are on record", len(list), len(st.Items))
+		return nil, errOtherItems.With(len(list), len(st.Items))
 	}
 	return list, nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/eventlog/strict"
 )
 
@@ -18,6 +19,12 @@ type Schema struct{ resolved *jsonschema.Resolved }
 
 // ErrReference means that a schema refers to something outside of it. Perlica fetches nothing.
 var ErrReference = errors.New("a schema has all it refers to in itself; nothing is fetched")
+
+// These are the sentences about an answer that does not match a schema.
+var (
+	misfit     = message.New("project.misfit", "the answer does not fit the schema: %s")
+	misfitJSON = message.New("project.misfit-json", "it is not JSON")
+)
 
 // ParseSchema parses a JSON Schema. It must contain every definition that it refers to.
 func ParseSchema(text []byte) (*Schema, error) {
@@ -95,15 +102,14 @@ func listOf(v any) []any {
 func (s *Schema) Check(text string) error {
 	var v any
 	if err := json.Unmarshal([]byte(text), &v); err != nil {
-		return errors.New("the answer does not fit the schema: it is not JSON")
+		return misfit.With(misfitJSON)
 	}
 	// Programs read a text with duplicate names in different ways, so such a text is refused.
 	if err := strict.Check([]byte(text)); err != nil {
-		return fmt.Errorf("the answer does not fit the schema: %w", err)
+		return misfit.With(err)
 	}
 	if err := s.resolved.Validate(v); err != nil {
-		return errors.New("the answer does not fit the schema: " +
-			strings.ReplaceAll(strings.TrimPrefix(err.Error(), "validating root: "), "validating /", "/"))
+		return misfit.With(strings.ReplaceAll(strings.TrimPrefix(err.Error(), "validating root: "), "validating /", "/"))
 	}
 	return nil
 }

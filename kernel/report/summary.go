@@ -359,7 +359,7 @@ var summaries = map[event.Type]summarized{
 		case p.Decision == fact.FlowRetry:
 			return fill(say, flowRetry, p.Step, p.By)
 		}
-		text := joined(say.Word(p.Decision), beginning(cmp.Or(p.Error, p.Answer)))
+		text := joined(say.Word(p.Decision), beginning(cmp.Or(say.Read(p.Error, p.Coded), p.Answer)))
 		if p.Item > 0 {
 			return fill(say, flowItem, p.Step, p.Item, text)
 		}

@@ -147,7 +147,7 @@ func failed(res *record.Result, err error) error {
 	case errors.As(err, &stopped):
 		res.Stopped = &stopped.Stop
 	case errors.As(err, &refused):
-		res.Err = &provider.Error{Type: "perlica", Message: refused.Error()}
+		res.Err = (&provider.Error{Type: "perlica"}).Saying(refused.Tell())
 	default:
 		return err
 	}

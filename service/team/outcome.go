@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/budget"
 	"github.com/perlica/perlica/kernel/fact"
@@ -17,7 +18,17 @@ type RefusedError struct {
 	Worker, Why string
 }
 
-func (e *RefusedError) Error() string { return fmt.Sprintf("%s made no call: %s", e.Worker, e.Why) }
+// These are the sentences about an input without a known call.
+var (
+	madeNoCall = message.New("team.made-no-call", "%s made no call: %s")
+	closedIt   = message.New("team.closed-input", "%s closed it, the outcome is not known")
+	closedNote = message.New("team.closed-input-note", "%s closed it, the outcome is not known: %s")
+)
+
+func (e *RefusedError) Error() string { return e.Tell().Text }
+
+// Tell returns the error's sentence.
+func (e *RefusedError) Tell() *message.Text { return madeNoCall.With(e.Worker, e.Why) }
 
 // Outcome returns the result of an input that has ended. Its errors mean that no call was made: a *kernel.StoppedError,
 // a *budget.RefusedError or a *RefusedError. A fourth error means that the result cannot be read.
@@ -28,7 +39,7 @@ func Outcome(s hub.Status) (record.Result, error) {
 	case hub.Adopted, hub.Lost:
 		return UnknownOutcome(s.ID, "the hub was replaced before the input's outcome was known there"), nil
 	case hub.Resolved:
-		return UnknownOutcome(s.ID, judgement(s)), nil
+		return UnknownOutcome(s.ID, judgement(s).Text), nil
 	}
 	found, err := ResultOf(s)
 	if err != nil {
@@ -49,12 +60,11 @@ func Outcome(s hub.Status) (record.Result, error) {
 }
 
 // judgement describes the judgement of the member that closed an input.
-func judgement(s hub.Status) string {
-	why := s.By + " closed it, the outcome is not known"
+func judgement(s hub.Status) *message.Text {
 	if s.Note != "" {
-		why += ": " + s.Note
+		return closedNote.With(s.By, s.Note)
 	}
-	return why
+	return closedIt.With(s.By)
 }
 
 // UnknownOutcome returns the result of an input with an unknown outcome.

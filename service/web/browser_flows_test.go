@@ -119,9 +119,9 @@ func testFlows(t *testing.T, b *browser) {
 				if c.languages == "en" {
 					p.looks(scheme + " " + view)
 				} else {
-					// The recorded errors of steps are English in every language.
+					// The agent's words, names and ids are the same in every language.
 					p.chinese(view, "plan", "each", "side", "gate", "part", "last", "files", "base", "main", "review", "inner",
-						"one", "flow", "(web:", "when is false", "session/prompt: b (code -32603)", "stopped by 390", "stopped",
+						"one", "flow", "(web:", "when", "session/prompt: b (code -32603)", "390",
 						b.devicesNamed("390")[0].ID)
 				}
 			}

@@ -13,11 +13,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/flow"
+	"github.com/perlica/perlica/kernel/language"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/kernel/streamjson"
 )
@@ -235,11 +237,14 @@ func (s *Server) flowRun(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	shown := map[string]any{}
-	members := map[string]json.RawMessage{}
-	if err := json.Unmarshal(b, &members); err != nil {
+	run := members{}
+	if err := json.Unmarshal(b, &run); err != nil {
 		return err
 	}
-	for name, value := range members {
+	if sentences := say(r.Context()); sentences.Messages != nil {
+		put(run, "steps", func(steps []members) []members { return localizedSteps(sentences, steps) })
+	}
+	for name, value := range run {
 		shown[name] = value
 	}
 	shown["project"], shown["context"] = l.Project, l.Context
@@ -248,6 +253,15 @@ func (s *Server) flowRun(w http.ResponseWriter, r *request) error {
 		shown["fault"] = say(r.Context()).Error(fault)
 	}
 	return reply(w, http.StatusOK, shown)
+}
+
+// localizedSteps returns the steps of a flow run, or the items of a step, with their errors in a language.
+func localizedSteps(say *language.Sentences, steps []members) []members {
+	for _, step := range steps {
+		step.say(say, "error")
+		put(step, "items", func(items []members) []members { return localizedSteps(say, items) })
+	}
+	return steps
 }
 
 // findFlowRun finds the flow run that the path names.
@@ -281,13 +295,34 @@ func (s *Server) cancelFlowRun(w http.ResponseWriter, r *request) error {
 	stop := fact.NewStop(streamjson.ByUser, stoppedBy.With(r.visitor.Label()))
 	stop.Person = r.visitor.Label()
 	err = flow.End(context.WithoutCancel(r.Context()), runner, l.paths.Locks, state, stop)
-	if errors.Is(err, flow.ErrFinished) {
-		return runOver.problem(flowRunOver.With(state.ID))
-	}
-	if err != nil {
+	over := errors.Is(err, flow.ErrFinished)
+	if err != nil && !over && !errors.Is(err, flow.ErrGoesOn) { // after ErrGoesOn the view shows the running calls
 		return err
 	}
+	if state.Started.Team != "" && (state.Finished == nil || state.Outcome() == fact.FlowCancelled) {
+		// The process that handed the inputs over may be gone.
+		if err := s.stopTeamFlow(r, runner.Log(), state.ID); err != nil {
+			return err
+		}
+	}
+	if over {
+		return runOver.problem(flowRunOver.With(state.ID))
+	}
 	return reply(w, http.StatusOK, flowRunAccepted{l.place, state.ID, fact.FlowCancelled})
+}
+
+// stopTeamFlow stops the inputs that a cancelled flow run has handed over to a team.
+func (s *Server) stopTeamFlow(r *request, log *eventlog.Log, id string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), patience)
+	defer cancel()
+	t, err := s.logs.hub.Get(ctx)
+	if err == nil {
+		err = t.StopFlow(ctx, log, id, r.visitor.Label())
+	}
+	if err != nil {
+		return logFailed.problem(flowInputsLeft.With(id, err))
+	}
+	return nil
 }
 
 func (s *Server) retryFlowStep(w http.ResponseWriter, r *request) error {

@@ -305,17 +305,65 @@ func TestFlowCancelledAgain(t *testing.T) {
 	w.answer(q, "answer").problem(questionClosed)
 }
 
-// TestFlowRetried checks that a retry makes a failed step call again when the flow run is continued, and only then.
+// TestFlowCancelledAfterDeath cancels a flow run after its driver died during a call. The end is on record at once. The
+// step of the call is shown as unknown, and nothing is called again.
+func TestFlowCancelledAfterDeath(t *testing.T) {
+	w := newWorld(t, 1)
+	w.flowFile(w.dirs[0], "release.toml", flowText)
+	p, err := project.Find(w.dirs[0], w.environ, nil)
+	check(t, err)
+	file, err := flow.Load(filepath.Join(w.dirs[0], "flows", "release.toml"))
+	check(t, err)
+	runner, done, err := p.Open(t.Context(), "test")
+	check(t, err)
+	_, err = (&flow.Driver{Log: runner.Log(), By: "me"}).Begin(t.Context(), file, "r1", map[string]string{"word": "hello"})
+	check(t, err)
+	refs := event.Refs{Run: "run-dead", Session: "session-dead", Input: "flow:r1/first"}
+	_, err = runner.Log().Append(t.Context(),
+		event.NewFact(event.MessageReceived, "user", refs, fact.MessageReceived{Text: "hello", Source: "flow"}),
+		event.NewFact(event.Requested, "perlica", refs, fact.Requested{}))
+	check(t, err)
+	check(t, done())
+	if run := w.do("GET", "/v1/flow-runs/r1", nil).want(200).object(); run["state"] != "unknown" {
+		t.Errorf("%v", run)
+	}
+	w.do("POST", "/v1/flow-runs/r1/cancel", object{}).want(200)
+	run := w.do("GET", "/v1/flow-runs/r1", nil).want(200).object()
+	first := stepOf(t, run, "first")
+	if run["state"] != fact.FlowCancelled || first["state"] != "unknown" || first["run_id"] != "run-dead" ||
+		stepOf(t, run, "last")["state"] != "waiting" {
+		t.Errorf("%v", run)
+	}
+	for kind, n := range map[event.Type]int{event.Requested: 1, event.OutcomeUnknown: 1, event.FlowFinished: 1} {
+		if got := w.count(w.dirs[0], kind); got != n {
+			t.Errorf("%d events %s", got, kind)
+		}
+	}
+}
+
+// TestFlowRetried checks that a retry makes a failed step call again when the flow run is continued, and only then. The
+// recorded errors of steps and items come in the language of the request.
 func TestFlowRetried(t *testing.T) {
 	w := newWorld(t, 1)
 	w.flowFile(w.dirs[0], "release.toml",
-		"name = \"release\"\n[inputs.word]\n[[step]]\nid = \"first\"\ntext = \"@error -32603 {{ inputs.word }}\"\n")
+		"name = \"release\"\n[inputs.word]\n[[step]]\nid = \"first\"\ntext = \"@error -32603 {{ inputs.word }}\"\n"+
+			"[[step]]\nid = \"second\"\nneeds = [\"first\"]\ntext = \"x\"\n"+
+			"[[step]]\nid = \"loop\"\nfor_each = \"['a']\"\ntext = \"{{ item + 1 }}\"\n")
 	w.do("POST", "/v1/flow-runs", w.flowStart("r1")).want(202)
 	run := w.awaitFlow("r1", endedFlow)
 	if step := stepOf(t, run, "first"); run["state"] != fact.FlowFailed || step["error"] == nil {
 		t.Errorf("%v", run)
 	}
 	chinese := func(r *http.Request) { r.Header.Set("Accept-Language", "zh") }
+	said := w.do("GET", "/v1/flow-runs/r1", nil, chinese).want(200).object()
+	second, item := stepOf(t, said, "second"), items(stepOf(t, said, "loop"), "items")[0]
+	if second["error"] != "步骤 first 失败" || second["code"] != "flow.step-failed" ||
+		item["error"] != "+ 需要两个文本或两个数字：位于 {{ item + 1 }}" || item["code"] != "flow.in-expression" {
+		t.Errorf("%v, %v", second, item)
+	}
+	if english := stepOf(t, run, "second"); english["error"] != "step first failed" {
+		t.Errorf("%v", english)
+	}
 	o := w.do("POST", "/v1/flow-runs/r1/retry", object{"step": "none"}, chinese).problem(unfit)
 	if o.Detail != "流程 release 没有步骤 none" || o.Code != "flow.no-step" {
 		t.Errorf("%v", o)

@@ -111,6 +111,8 @@ var (
 	pathMissing    = message.New("web.path-missing", "give the path of a file in the project")
 	reportGone     = message.New("web.report-gone", "the address of the report no longer works: make the report again")
 	workerProves   = message.New("web.worker-proves", "only its worker makes proofs of it")
+	flowInputsLeft = message.New("web.flow-inputs-left",
+		"the flow run %s is cancelled, but the team may still call its inputs: %s")
 	flowNeedsInput = message.New("web.flow-needs-input", "the flow needs the input %q")
 	flowRunOver    = message.New("web.flow-run-over", "the flow run %s has ended")
 	manyFlowRuns   = message.New("web.many-flow-runs",

@@ -24,6 +24,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
@@ -268,7 +269,7 @@ func heading(s *flow.State) string {
 func tree(s *flow.State) frame.Grid {
 	g := frame.Grid{Head: []string{"STEP", "STATE", "ITEMS", "TIME", "COST", "NOTE"}}
 	for _, st := range s.Steps {
-		note := cmp.Or(st.Fault(), st.Answer)
+		note := cmp.Or(st.Fault().String(), st.Answer)
 		if st.Phase == flow.Waiting && len(st.Needs) > 0 && note == "" {
 			note = "needs " + strings.Join(st.Needs, ", ")
 		}
@@ -386,6 +387,7 @@ type change struct {
 	State string `json:"state"`
 	Run   string `json:"run_id,omitempty"`
 	Error string `json:"error,omitempty"`
+	message.Coded
 }
 
 // printer shows the changes of a flow run. The driver calls its methods one at a time.
@@ -467,7 +469,7 @@ func (p *printer) show(s *flow.State, st *flow.StepState, item int) {
 			u = st.Items[item-1]
 			text += fmt.Sprintf(" %d/%d", item, len(st.Items))
 		}
-		c = change{"flow.step", s.ID, st.ID, item, len(st.Items), string(u.Phase), string(u.Run), u.Error}
+		c = change{"flow.step", s.ID, st.ID, item, len(st.Items), string(u.Phase), string(u.Run), u.Error, u.Said}
 		text += " " + string(u.Phase)
 		if item == 0 && st.ForEach != "" && !st.Expanded && u.Phase == flow.Waiting {
 			return

@@ -70,7 +70,7 @@ func rowOf(s *flow.State, st *flow.StepState, depth int) row {
 		}
 	}
 	add(st.Answer)
-	add(st.Fault())
+	add(st.Fault().String())
 	r.note = strings.Join(parts, "; ")
 	return r
 }

@@ -57,7 +57,11 @@ export function flows(main) {
 	const alerts = h('div');
 	const body = h('section', loading());
 	const more = h('p.row');
-	replace(main, may('ask') && h('p.row', {id: 'start'}, h('a.button.primary', {href: '#/flow'}, icon('plus'), t('flows.start'))), alerts, body, more);
+	const elsewhere = h('p.small.dim', {hidden: true}, t('flows.elsewhere'));
+	live.self.then(() => {
+		elsewhere.hidden = !live.hub;
+	});
+	replace(main, may('ask') && h('p.row', {id: 'start'}, h('a.button.primary', {href: '#/flow'}, icon('plus'), t('flows.start'))), alerts, body, more, elsewhere);
 	let pages = 1;
 	let shown = '';
 
@@ -219,6 +223,7 @@ function costs(units) {
 }
 
 const units = (step) => [step, ...(step.items || [])];
+const lost = (run) => run.steps.flatMap(units).some((u) => u.state === 'unknown');
 const time = (step) => units(step).reduce((sum, u) => sum + (u.duration_ms || 0), 0);
 
 // Run is the view of one flow run.
@@ -270,7 +275,7 @@ class Run {
 		this.run = r;
 		Object.assign(this.where, at(r)); // an address without a project is valid, too
 		if (!before) this.lay();
-		if (!before || before.state !== r.state || before.fault !== r.fault) {
+		if (!before || before.state !== r.state || before.fault !== r.fault || lost(before) !== lost(r)) {
 			this.about();
 			if (before) announce(t('flows.said', {what: r.name, state: name('flowstate', r.state)}));
 		}
@@ -290,6 +295,7 @@ class Run {
 		replace(this.head, h('div.card', h('p.meta', stateChip(r.state), place(r), h('time', {datetime: r.started, title: clock(r.started)}, ago(r.started)),
 			r.ended && h('span', lasted(new Date(r.ended) - new Date(r.started))), this.sums),
 		r.fault && warn(said('span', r.fault)), !r.ended && r.state !== 'running' && h('p.small', t('flows.rests')),
+		lost(r) && warn(t('flows.unknown'), 'ask'),
 		h('details', h('summary', t('flows.details')), h('dl.facts', facts.map(([k, v]) => [h('dt', k), h('dd', v)]))),
 		open && h('p.row', r.state !== 'running' && h('button.primary', {onclick: (e) => this.act(e.currentTarget, () => this.go())}, t('flows.continue')),
 			h('button.danger', {onclick: (e) => this.end(e.currentTarget)}, icon('stop'), t('flows.cancel')))));
