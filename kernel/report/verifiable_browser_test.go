@@ -287,6 +287,40 @@ func TestVerifiableWithoutScript(t *testing.T) {
 	}
 }
 
+// TestVerifiableAccessible checks that axe-core finds no fault above "minor" in a report, light and dark, verified and
+// not.
+func TestVerifiableAccessible(t *testing.T) {
+	tests := filepath.Join("..", "..", "service", "web", "testdata")
+	axe, err := os.ReadFile(filepath.Join(tests, "lint", "node_modules", "axe-core", "axe.min.js"))
+	if err != nil {
+		t.Skip("NOT TESTED: the report with axe-core: run npm ci in service/web/testdata/lint")
+	}
+	check, err := os.ReadFile(filepath.Join(tests, "axe.js"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newReader(t)
+	file := newSignedLog(t, auditEvents()...).report(t, event.Query{})
+	edited := bytes.Replace(file, []byte("<dd>dave</dd>"), []byte("<dd>mallory</dd>"), 1)
+	for name, file := range map[string][]byte{"good": file, "bad": edited} {
+		tab, verdict := r.open(file, "")
+		if verdict != name {
+			t.Errorf("the verdict is %s, want %s", verdict, name)
+		}
+		js[any](tab, string(axe))
+		for _, scheme := range []string{"light", "dark"} {
+			tab.do(chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+				_, err := cdp.Call(ctx, t, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+					Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
+				return err
+			}))
+			for _, wrong := range js[[]string](tab, "("+string(check)+")()") {
+				t.Errorf("%s, %s: %s", name, scheme, wrong)
+			}
+		}
+	}
+}
+
 // TestVerifiableScales checks that the script looks at each event a few times only. One run has all events, and the
 // payload of each is pruned.
 func TestVerifiableScales(t *testing.T) {

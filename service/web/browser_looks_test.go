@@ -5,7 +5,10 @@ package web
 import (
 	_ "embed"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -18,6 +21,17 @@ import (
 //
 //go:embed testdata/looks.js
 var looks string
+
+// accessible is a JavaScript function that lists the faults above "minor" that axe-core finds.
+//
+//go:embed testdata/axe.js
+var accessible string
+
+// axe is the text of axe-core. It is empty if axe-core is not installed in testdata/lint.
+var axe = sync.OnceValue(func() string {
+	text, _ := os.ReadFile(filepath.Join("testdata", "lint", "node_modules", "axe-core", "axe.min.js"))
+	return string(text)
+})
 
 // testKeyboard checks that every action works without a mouse.
 func testKeyboard(t *testing.T, b *browser) {
@@ -111,10 +125,17 @@ func testHostile(t *testing.T, b *browser) {
 	}
 }
 
-// looks fails for each fault of the page's appearance.
+// looks fails for each fault of the page's appearance, and for each fault that axe-core finds if it is installed.
 func (p *tab) looks(where string) {
 	p.t.Helper()
-	for _, wrong := range js[[]string](p, "("+looks+")()") {
+	faults := js[[]string](p, "("+looks+")()")
+	if axe() == "" {
+		p.t.Log("NOT TESTED: the page with axe-core: run npm ci in testdata/lint")
+	} else {
+		js[any](p, axe())
+		faults = append(faults, js[[]string](p, "("+accessible+")()")...)
+	}
+	for _, wrong := range faults {
 		p.t.Errorf("%d px, %s: %s", js[int](p, "innerWidth"), where, wrong)
 	}
 }
