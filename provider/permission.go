@@ -219,13 +219,31 @@ type permissionParams struct {
 
 // ParsePermission decodes a recorded line, if it is a session/request_permission. The result cannot be answered.
 func ParsePermission(line []byte) (p *PermissionRequest, ok bool) {
-	env := ParseMessage(line)
+	return parsePermission(ParseMessage(line))
+}
+
+func parsePermission(env Message) (p *PermissionRequest, ok bool) {
 	if env.Kind != Request || env.Method != acp.ClientMethodSessionRequestPermission {
 		return nil, false
 	}
 	var v permissionParams
 	err := json.Unmarshal(env.Params, &v)
 	return &PermissionRequest{ID: env.ID, Tool: v.ToolCall, Options: v.Options}, err == nil
+}
+
+// ParseTool decodes a recorded line if it is about a tool call. For a session/update it returns the tool call, and for
+// a session/request_permission the request. Otherwise both are nil.
+func ParseTool(line []byte) (*ToolCall, *PermissionRequest) {
+	env := ParseMessage(line)
+	if p, ok := parsePermission(env); ok {
+		return nil, p
+	}
+	if env.Kind == Notification && env.Method == acp.ClientMethodSessionUpdate {
+		if _, u, ok := parseUpdate(env.Params); ok {
+			return u.Tool, nil
+		}
+	}
+	return nil, nil
 }
 
 func (c *Conn) requestPermission(env Message) {
