@@ -4,7 +4,6 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -35,15 +34,17 @@ func (w *world) printed(args ...string) (v any) {
 // one log: changes, blame, policy try, policy suggest and report.
 func TestRecordOverHTTP(t *testing.T) {
 	w := newWorld(t)
-	file := filepath.Join(w.project, "notes.txt")
-	w.run("run", "-q", "--permissions", "allow", `@ask edit "Write" path=notes.txt new="Rain falls.\nA river.\n"`).exits(0)
-	if err := os.WriteFile(file, []byte("Rain falls.\nA river.\nBy hand.\n"), 0o600); err != nil {
-		t.Fatal(err)
+	const first, second, third = "Rain falls on the hills.", "The river rises slowly.", "The lake is full of water."
+	edit := func(prompt string, lines ...string) {
+		t.Helper()
+		w.run("run", "-q", "--permissions", "allow", prompt).exits(0)
+		text := strings.Join(lines, "\n") + "\n"
+		if err := os.WriteFile(filepath.Join(w.project, "notes.txt"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
-	w.run("run", "-q", `@tool edit "Change" path=notes.txt old="A river.\n" new="A lake.\n"`).exits(0)
-	if err := os.WriteFile(file, []byte("Rain falls.\nA lake.\nBy hand.\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	edit(`@ask edit "Write" path=notes.txt new="`+first+`\n`+second+`\n"`, first, second, "By hand.")
+	edit(`@tool edit "Change" path=notes.txt old="`+second+`\n" new="`+third+`\n"`, first, third, "By hand.")
 	for _, q := range [][2]string{{"allow", "go test ./..."}, {"allow", "go vet ./a"}, {"deny", "git push origin main"}} {
 		asking := w.start("run", "-q", "--wait-permissions", "10m", `@ask execute Run command="`+q[1]+`"`)
 		var id string
@@ -93,8 +94,10 @@ func TestRecordOverHTTP(t *testing.T) {
 	slices.Reverse(changes) // the command lists the newest last
 	same("changes", decoded("GET", "/v1/changes?diff=true&"+here, nil)["changes"], changes)
 
-	blame := w.printed("blame", "--json", "notes.txt")
-	if !strings.Contains(fmt.Sprint(blame), "By hand.") {
+	// Over HTTP, only the changes that a line names are listed. Here a line names each change.
+	blame := w.printed("blame", "--json", "notes.txt").(object)
+	if lines := blame["lines"].([]any); len(lines) != 3 || len(blame["changes"].([]any)) != 2 ||
+		lines[0].(object)["change"] == lines[1].(object)["change"] || lines[2].(object)["change"] != -1.0 {
 		t.Errorf("blame: %v", blame)
 	}
 	same("blame", decoded("GET", "/v1/blame?path=notes.txt&"+here, nil), blame)

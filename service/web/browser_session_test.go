@@ -38,7 +38,7 @@ func testTurn(t *testing.T, b *browser) {
 	for selector, want := range map[string]string{
 		".turn .asked": "@thought Hm.", ".turn details summary": "Thought", ".turn .plan": "Two",
 		".turn details.tool summary": "Look at it",
-		".turn .markdown h3":         "Title", ".turn .markdown strong": "bold", ".turn .outcome": "responded",
+		".turn .markdown h2":         "Title", ".turn .markdown strong": "bold", ".turn .outcome": "responded",
 	} {
 		if got := js[string](p, "document.querySelector($?).textContent", selector); !strings.Contains(got, want) {
 			t.Errorf("%s: %q, want %q", selector, got, want)

@@ -48,7 +48,7 @@ function cut(text, show) {
 function diffOf(c) {
 	const lines = (c.diff || '').replace(/\n$/, '').split('\n');
 	if (!c.diff) return h('p.small.dim', t('changes.nodiff'));
-	const body = h('div.lines', {tabindex: '0', role: 'region', 'aria-label': t('changes.diff')});
+	const body = h('div.lines', {tabindex: '0', role: 'group', 'aria-label': t('changes.diff')});
 	const add = (from) => {
 		body.append(...lines.slice(from, from + mostLines).map((l) => cut(l.slice(1), (text) => line(l[0], text))));
 		if (lines.length > from + mostLines) {

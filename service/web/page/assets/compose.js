@@ -30,7 +30,7 @@ export class Composer {
 			e.preventDefault();
 			this.send();
 		}}, this.alert, this.list, h('div.inputs', this.clip, this.picker, this.text, this.extra, this.go));
-		this.el = h('div.composer', {ondragover: (e) => this.over(e, true), ondragleave: (e) => this.over(e, false), ondrop: (e) => {
+		this.el = h('div.composer', {role: 'region', 'aria-label': t('compose.label'), ondragover: (e) => this.over(e, true), ondragleave: (e) => this.over(e, false), ondrop: (e) => {
 			this.over(e, false);
 			this.dropped(e, e.dataTransfer);
 		}}, this.form);

@@ -108,7 +108,7 @@ export function soon(f) {
 }
 
 // wide makes a scrollable region for content that may be wider than the screen.
-export const wide = (name, ...inside) => h('div.wide', {tabindex: '0', role: 'region', 'aria-label': name}, inside);
+export const wide = (name, ...inside) => h('div.wide', {tabindex: '0', role: 'group', 'aria-label': name}, inside);
 
 // warn shows a fault, or with the kind ask something that a person should know.
 export const warn = (words, kind = '', role) => h('p', {class: 'alert ' + kind, role}, icon('warn'), h('div', words));

@@ -420,7 +420,7 @@ class Step {
 		this.shown = now;
 		this.step = step;
 		this.el.className = 'stepbox ' + (tone[step.state] || '');
-		replace(this.head, said('h3', step.step), stateChip(step.state));
+		replace(this.head, said('h2', step.step), stateChip(step.state));
 		const all = step.items || [];
 		const n = (state) => all.filter((u) => u.state === state).length;
 		const failed = n('failed');

@@ -407,7 +407,7 @@ function block(lines, i, room, depth) {
 	room.left -= 2; // one for the element, and one for the search for its form
 	let m;
 	if ((m = fence(line))) return fenced(lines, i, room, m);
-	if ((m = heading(line))) return [h('h' + Math.min(m.level + 2, 6), {dir: 'auto'}, spans(m.text, room)), 1];
+	if ((m = heading(line))) return [h('h' + Math.min(m.level + 1, 6), {dir: 'auto'}, spans(m.text, room)), 1];
 	if (rule(line)) return [h('hr'), 1];
 	if (depth < deepest && quote.test(line)) return quoted(lines, i, room, depth);
 	if (depth < deepest && item(line)) return list(lines, i, room, depth);

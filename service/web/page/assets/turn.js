@@ -119,7 +119,7 @@ export class Turn {
 
 	on_plan(line) {
 		const entries = line.entries || [];
-		const el = h('div.card.plan.step', h('h3', t('plan')), h('ul', entries.map((e) => {
+		const el = h('div.card.plan.step', h('h2', t('plan')), h('ul', entries.map((e) => {
 			const done = {completed: '☑', in_progress: '▸'}[e.status] || '☐';
 			return h('li', {class: e.status}, h('span', {'aria-hidden': 'true'}, done), h('span.unseen', name('plan', e.status || 'pending')), said('span', e.content));
 		})));
@@ -259,8 +259,8 @@ class Tool {
 		}
 		const where = (s.locations || []).map((l) => said('li.chip.mono', l.path + (l.line ? ':' + l.line : ''), {dir: 'ltr'}));
 		const facts = [];
-		if (s.rawInput !== undefined) facts.push(h('h4.small.dim', t('tool.input')), output(typeof s.rawInput === 'string' ? s.rawInput : JSON.stringify(s.rawInput, null, 2)));
-		if (s.rawOutput !== undefined && !parts.length) facts.push(h('h4.small.dim', t('tool.output')), output(typeof s.rawOutput === 'string' ? s.rawOutput : JSON.stringify(s.rawOutput, null, 2)));
+		if (s.rawInput !== undefined) facts.push(h('h2.small.dim', t('tool.input')), output(typeof s.rawInput === 'string' ? s.rawInput : JSON.stringify(s.rawInput, null, 2)));
+		if (s.rawOutput !== undefined && !parts.length) facts.push(h('h2.small.dim', t('tool.output')), output(typeof s.rawOutput === 'string' ? s.rawOutput : JSON.stringify(s.rawOutput, null, 2)));
 		const inside = h('div.inside', where.length > 0 && h('ul.files', where), facts, parts);
 		if (this.details.lastElementChild.tagName !== 'SUMMARY') this.details.lastElementChild.remove();
 		this.details.append(inside);

@@ -29,7 +29,7 @@ const cases = {
 	'<https://x.y> <mailto:a@b.c> <b>': p('<a https://x.y/>https://x.y</a><span> (x.y)</span> <a mailto:a@b.c>mailto:a@b.c</a> <b>'),
 	'[a](b c) [a] (b) [a]()': p('[a](b c) [a] (b) [a]()'),
 	'a  \nb\\\nc\nd': p('a<br></br>b<br></br>c\nd'),
-	'# a #\n## b#\n#c': '<h3>a</h3><h4>b#</h4>' + p('#c'),
+	'# a #\n## b#\n#c': '<h2>a</h2><h3>b#</h3>' + p('#c'),
 	'- a\n  b\n\n  c\n- [x] d\n1. e': '<ul><li><p>a\nb</p><p>c</p></li><li><span>☑</span><p>d</p></li></ul><ol><li><p>e</p></li></ol>',
 	'> a\n> > b': '<blockquote><p>a</p><blockquote><p>b</p></blockquote></blockquote>',
 	'- - -\n***': '<hr></hr><hr></hr>',
