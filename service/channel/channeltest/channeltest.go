@@ -183,18 +183,15 @@ type Faults struct {
 	waiting map[Operation][]Fault
 }
 
-// Fail adds faults for the next calls of an operation. Faults of receiving replace the earlier ones. Otherwise they
-// would pile up while the bridge waits longer and longer.
+// Fail sets the faults for the next calls of an operation. Earlier faults of the operation end. Otherwise they would pile
+// up while the bridge waits longer and longer.
 func (f *Faults) Fail(on Operation, faults ...Fault) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.waiting == nil {
 		f.waiting = map[Operation][]Fault{}
 	}
-	if on == Receiving {
-		f.waiting[on] = nil
-	}
-	f.waiting[on] = append(f.waiting[on], faults...)
+	f.waiting[on] = faults
 }
 
 // Next removes the next fault of an operation and returns it. If no fault is left, Next returns "". It also returns

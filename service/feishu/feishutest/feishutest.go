@@ -87,6 +87,7 @@ type Event struct {
 	Created      time.Time
 	Body         any
 	on           *socket // nil means that the event must be sent
+	repeats      bool    // an earlier event has the same id
 	Acknowledged bool
 	Attempts     int
 	Answer       string // the payload of the acknowledgement
@@ -287,8 +288,8 @@ func (s *Server) Redeliver() {
 	list := slices.Clone(s.events)
 	s.mu.Unlock()
 	for _, e := range list {
-		if e.Type == "im.message.receive_v1" {
-			s.Deliver(&Event{ID: e.ID, Type: e.Type, Created: e.Created, Body: e.Body, Attempts: e.Attempts})
+		if e.Type == "im.message.receive_v1" && !e.repeats {
+			s.Deliver(&Event{ID: e.ID, Type: e.Type, Created: e.Created, Body: e.Body, Attempts: e.Attempts, repeats: true})
 		}
 	}
 }

@@ -76,6 +76,7 @@ type Envelope struct {
 	Type         string
 	Payload      any
 	on           *socket // nil means that the envelope must be sent
+	repeats      bool    // an earlier envelope has the same payload
 	Acknowledged bool
 	Attempts     int
 }
@@ -258,7 +259,9 @@ func (s *Server) Redeliver() {
 	list := slices.Clone(s.envelopes)
 	s.mu.Unlock()
 	for _, e := range list {
-		s.Deliver(&Envelope{Type: e.Type, Payload: e.Payload, Attempts: e.Attempts})
+		if !e.repeats {
+			s.Deliver(&Envelope{Type: e.Type, Payload: e.Payload, Attempts: e.Attempts, repeats: true})
+		}
 	}
 }
 
