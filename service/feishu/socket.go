@@ -24,7 +24,8 @@ const (
 	maxSplit = 16 // events with missing parts
 )
 
-// maxWaiting is the number of messages that wait for their acknowledgement. Feishu repeats further messages later.
+// maxWaiting is the number of messages that wait for their acknowledgement. The connection is not read until there is
+// room.
 const maxWaiting = 1000
 
 // connection is a WebSocket to Feishu.
@@ -294,8 +295,16 @@ func (c *Channel) takeEvent(at *connection, f frame, payload []byte) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.waiting) >= maxWaiting {
-		return
+	for len(c.waiting) >= maxWaiting {
+		change := c.change
+		c.mu.Unlock()
+		select {
+		case <-change:
+		case <-c.life.Context().Done():
+		}
+		if c.mu.Lock(); c.life.Context().Err() != nil {
+			return
+		}
 	}
 	c.count++
 	p.n = c.count

@@ -107,6 +107,7 @@ func (c *Channel) acknowledgeUpTo(ctx context.Context, cursor string) {
 		done = append(done, c.waiting[0])
 		c.waiting = c.waiting[1:]
 	}
+	c.changed()
 	c.mu.Unlock()
 	for _, e := range done {
 		c.acknowledge(ctx, e.on, e.id)
@@ -245,7 +246,7 @@ func disconnected(reason string) error {
 	return fmt.Errorf("slack: the connection was ended: %.60q", reason)
 }
 
-// maxWaiting is the number of messages that wait for their acknowledgement. Slack repeats further messages later.
+// maxWaiting is the number of messages that wait for their acknowledgement. No connection is read until there is room.
 const maxWaiting = 1000
 
 // takeEnvelope stores a message for Poll. Any other envelope is acknowledged at once, because it has no effect.
@@ -257,8 +258,16 @@ func (c *Channel) takeEnvelope(at *connection, f frame) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.waiting) >= maxWaiting {
-		return
+	for len(c.waiting) >= maxWaiting {
+		change := c.change
+		c.mu.Unlock()
+		select {
+		case <-change:
+		case <-c.life.Context().Done():
+		}
+		if c.mu.Lock(); c.life.Context().Err() != nil {
+			return
+		}
 	}
 	c.count++
 	c.waiting = append(c.waiting, envelope{c.count, f.Envelope, at, m})
