@@ -44,7 +44,7 @@ func (l *Lifetime) Poll(ctx context.Context, cursor string,
 	defer cancel()
 	defer context.AfterFunc(l.ctx, cancel)()
 	list, next, err = once(either, cursor)
-	if err != nil && ctx.Err() == nil && l.ctx.Err() != nil {
+	if err != nil && ctx.Err() == nil && either.Err() != nil {
 		return nil, cursor, ErrClosed
 	}
 	return list, next, err

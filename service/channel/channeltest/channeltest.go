@@ -183,8 +183,8 @@ type Faults struct {
 	waiting map[Operation][]Fault
 }
 
-// Fail sets the faults for the next calls of an operation. Earlier faults of the operation end. Otherwise they would pile
-// up while the bridge waits longer and longer.
+// Fail sets the faults for the next calls of an operation. Earlier faults of the operation end. Otherwise they would
+// pile up while the bridge waits longer and longer.
 func (f *Faults) Fail(on Operation, faults ...Fault) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -289,7 +289,8 @@ func (s *Server) Redeliver() {
 	s.mu.Unlock()
 	for _, e := range list {
 		if e.Type == "im.message.receive_v1" && !e.repeats {
-			s.Deliver(&Event{ID: e.ID, Type: e.Type, Created: e.Created, Body: e.Body, Attempts: e.Attempts, repeats: true})
+			s.Deliver(&Event{ID: e.ID, Type: e.Type, Created: e.Created, Body: e.Body, Attempts: e.Attempts,
+				repeats: true})
 		}
 	}
 }
