@@ -63,7 +63,7 @@ pictures: ## make the pictures of docs/tutorial.md; PERLICA_REAL_AGENT starts Cl
 
 golden: ## rewrite golden files and what the documents take from the code
 	go test . -update
-	go test ./cmd/perlica -run TestFlagsInDocs -update
+	go test ./cmd/perlica -run 'TestFlagsInDocs|TestCommandList' -update
 	go test ./eventlog ./eventlog/event -run TestFormatPage -update
 	go test ./kernel/config -update
 	go test ./kernel/language -update

@@ -5,6 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"go/types"
 	"maps"
 	"os"
 	"path"
@@ -29,6 +33,7 @@ func TestCompatible(t *testing.T) {
 		}{
 			{"api.txt", "docs/api.txt", lostNames},
 			{"json.txt", "docs/json.txt", lostValues},
+			{"commands.txt", "docs/commands.txt", lostCommands},
 			{"openapi.json", "service/web/openapi.json", lostRoutes},
 			{"config.toml", "kernel/config/testdata/config.toml", lostKeys},
 			{"exitcodes.txt", "cmd/perlica/frame/exitcode.go", lostCodes},
@@ -41,6 +46,45 @@ func TestCompatible(t *testing.T) {
 			for _, lost := range form.lost(readFile(t, name), readFile(t, form.now)) {
 				t.Errorf("%s has %s, and %s does not have it", name, lost, form.now)
 			}
+		}
+		version := readFile(t, filepath.Join(dir, "hub-version.txt"))
+		if !strings.Contains(readFile(t, "service/team/hub/schema.go"), "\n"+version) {
+			continue
+		}
+		// The log needs no such check, because each line of its schema is compared when a log is opened.
+		was, is := readFile(t, filepath.Join(dir, "hub.sql")), readFile(t, "service/team/hub/schema.sql")
+		for _, added := range lostStatements(is, was) {
+			t.Errorf("service/team/hub/schema.sql has %s, and %s in %s is without it", added, strings.TrimSpace(version), dir)
+		}
+	}
+}
+
+// TestLost checks the rules for commands and constants.
+func TestLost(t *testing.T) {
+	const commands = "# a comment\n\nperlica run\n\targuments FILE [MORE]\n\talias exec\n\t--json bool\n\t-j means --json\n"
+	const constants = "package p\n\nconst (\n\tOne Code = 1\n\tPrefix = \"p:\"\n)\n\nfunc f() { const local = 1 }\n"
+	for _, change := range []struct {
+		old, was, is string
+		lost         func(old, now string) []string
+		want         int
+	}{
+		{commands, "perlica run", "perlica start", lostCommands, 4},
+		{commands, "exec", "execute", lostCommands, 1},
+		{commands, "--json bool", "--json string", lostCommands, 1},
+		{commands, "-j means", "-J means", lostCommands, 1},
+		{commands, "--json\n", "--json\n\t--yes bool\n\nperlica more\n", lostCommands, 0},
+		{commands, "FILE [MORE]", "[FILE] [MORE] [FURTHER]", lostCommands, 0},
+		{commands, "FILE [MORE]", "FILE MORE", lostCommands, 1},
+		{commands, "FILE [MORE]", "FILE", lostCommands, 1},
+		{commands, "FILE [MORE]", "FILE [MORE] NEEDED", lostCommands, 1},
+		{constants, "One", "Two", lostCodes, 1},
+		{constants, "1\n", "2\n", lostCodes, 1},
+		{constants, `"p:"`, `"q:"`, lostCodes, 1},
+		{constants, "local", "other", lostCodes, 0},
+	} {
+		now := strings.Replace(change.old, change.was, change.is, 1)
+		if lost := change.lost(change.old, now); len(lost) != change.want {
+			t.Errorf("%q instead of %q: lost %q, want %d", change.is, change.was, lost, change.want)
 		}
 	}
 }
@@ -258,7 +302,6 @@ func leaves(text string) (list []string) {
 var (
 	section = regexp.MustCompile(`^# (\[.*\])$`)
 	key     = regexp.MustCompile(`^# (\w+) = (?:(["\[{])|(\d)|\w)`)
-	value   = regexp.MustCompile(`^\s+\w+\s+\w+\s+= .*`)
 )
 
 // lostKeys compares the keys of the configuration and the kinds of their values.
@@ -293,15 +336,73 @@ func lostStatements(old, now string) []string {
 	return missing(statements(old), statements(now))
 }
 
-// lostCodes compares the values of constants.
+// lostCodes compares the exported constants of Go files.
 func lostCodes(old, now string) []string {
-	values := func(text string) (list []string) {
-		for line := range strings.Lines(text) {
-			if line, _, _ = strings.Cut(line, "//"); value.MatchString(line) {
-				list = append(list, strings.Join(strings.Fields(line), " "))
+	constants := func(text string) (list []string) {
+		f, err := parser.ParseFile(token.NewFileSet(), "", text, parser.SkipObjectResolution)
+		if err != nil {
+			return []string{err.Error()}
+		}
+		for _, d := range f.Decls {
+			group, ok := d.(*ast.GenDecl)
+			if !ok || group.Tok != token.CONST {
+				continue
+			}
+			for _, s := range group.Specs {
+				spec := s.(*ast.ValueSpec)
+				for i, name := range spec.Names {
+					if name.IsExported() && i < len(spec.Values) {
+						list = append(list, name.Name+" = "+types.ExprString(spec.Values[i]))
+					}
+				}
 			}
 		}
 		return list
 	}
-	return missing(values(old), values(now))
+	return missing(constants(old), constants(now))
+}
+
+// lostCommands compares the commands, their arguments and their flags. An argument may become optional, and a further
+// argument must be optional.
+func lostCommands(old, now string) []string {
+	read := func(text string) (lines []string, arguments map[string][]string) {
+		arguments = map[string][]string{} // by command
+		for _, block := range strings.Split(text, "\n\n")[1:] {
+			command, rest, _ := strings.Cut(strings.TrimSuffix(block, "\n"), "\n")
+			lines, arguments[command] = append(lines, command), nil
+			for line := range strings.Lines(rest) {
+				line = strings.TrimSpace(line)
+				if words, ok := strings.CutPrefix(line, "arguments "); ok {
+					arguments[command] = strings.Fields(words)
+				} else {
+					lines = append(lines, command+" "+line)
+				}
+			}
+		}
+		return lines, arguments
+	}
+	was, before := read(old)
+	is, after := read(now)
+	lost := missing(was, is)
+	for command, words := range before {
+		if today, ok := after[command]; ok && !accepts(today, words) {
+			lost = append(lost, command+" "+strings.Join(words, " "))
+		}
+	}
+	return lost
+}
+
+// accepts reports whether a command with the arguments now accepts each command line that has the arguments old.
+func accepts(now, old []string) bool {
+	for i, word := range now {
+		switch {
+		case i >= len(old):
+			if !strings.HasPrefix(word, "[") {
+				return false
+			}
+		case word != old[i] && word != "["+old[i]+"]":
+			return false
+		}
+	}
+	return len(now) >= len(old)
 }

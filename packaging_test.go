@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"encoding/xml"
 	"fmt"
 	"go/build/constraint"
 	"io"
@@ -37,7 +38,7 @@ func release(t *testing.T, systems ...string) (folder string) {
 	}
 	folder = t.TempDir()
 	for _, system := range systems {
-		name, exe := "perlica_v0.1.0_"+system, "perlica"
+		exe := "perlica"
 		if strings.HasPrefix(system, "windows") {
 			exe = "perlica.exe"
 		}
@@ -47,14 +48,14 @@ func release(t *testing.T, systems ...string) (folder string) {
 		for file, content := range map[string]string{
 			exe: "#!/bin/sh\nprintf '<%s>' \"$@\" # " + system + "\n", "LICENSE": "a license",
 		} {
-			header := &tar.Header{Name: name + "/" + file, Mode: 0o755, Size: int64(len(content))}
+			header := &tar.Header{Name: "perlica_" + system + "/" + file, Mode: 0o755, Size: int64(len(content))}
 			if err := archive.WriteHeader(header); err != nil {
 				t.Fatal(err)
 			}
 			_, _ = io.WriteString(archive, content)
 		}
 		_, _ = archive.Close(), zip.Close()
-		if err := os.WriteFile(filepath.Join(folder, name+".tar.gz"), text.Bytes(), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(folder, "perlica_0.1.0_"+system+".tar.gz"), text.Bytes(), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -143,7 +144,7 @@ func checkManifests(t *testing.T, folder string) {
 		if program != "" && unpack(t, filepath.Join(folder, name))[program] == nil {
 			t.Errorf("%s names the program %s, which is not in %s", manifest, program, name)
 		}
-		seen[strings.TrimSuffix(strings.TrimPrefix(name, "perlica_v0.1.0_"), ".tar.gz")]++
+		seen[strings.TrimSuffix(strings.TrimPrefix(name, "perlica_0.1.0_"), ".tar.gz")]++
 	}
 	read := func(name string) []byte {
 		t.Helper()
@@ -181,6 +182,15 @@ func checkManifests(t *testing.T, folder string) {
 		}
 	}
 
+	// The registry puts the number of a new version into the address of an archive, and nowhere else.
+	updated := strings.NewReplacer("/v0.1.0/", "/v0.2.0/", "_0.1.0_", "_0.2.0_")
+	for platform, b := range agent.Distribution.Binary {
+		if rest := updated.Replace(b.Archive) + b.Cmd; strings.Contains(rest, "0.1.0") {
+			t.Errorf("the entry of version 0.2.0 for %s would have %s", platform, rest)
+		}
+	}
+	checkIcon(t, read("icon.svg"))
+
 	var scoop struct {
 		Version, Description, Homepage, License, Bin string
 		Architecture                                 map[string]struct {
@@ -205,6 +215,22 @@ func checkManifests(t *testing.T, folder string) {
 	}
 }
 
+// checkIcon checks the rules of the registry for an icon: it is 16 by 16, and it has no colour of its own.
+func checkIcon(t *testing.T, icon []byte) {
+	if err := xml.Unmarshal(icon, new(struct{})); err != nil {
+		t.Errorf("icon.svg: %v", err)
+	}
+	colours := regexp.MustCompile(`(?:fill|stroke)\s*[=:]\s*"?([^";]*)`).FindAllSubmatch(icon, -1)
+	if len(colours) == 0 || !bytes.Contains(icon, []byte(` width="16" height="16" viewBox="0 0 16 16"`)) {
+		t.Errorf("icon.svg has no colour or another size: %s", icon)
+	}
+	for _, c := range colours {
+		if string(c[1]) != "currentColor" {
+			t.Errorf("icon.svg has the colour %s", c[1])
+		}
+	}
+}
+
 // TestManifestsNeedAllArchives checks that a release of one system has no manifest of all systems, and that a second
 // run gives the same bytes.
 func TestManifestsNeedAllArchives(t *testing.T) {
@@ -220,7 +246,7 @@ func TestManifestsNeedAllArchives(t *testing.T) {
 	}
 	first := read()
 	want := []string{"perlica-npm-0.1.0.tgz", "perlica-npm-win32-x64-0.1.0.tgz", "perlica.json",
-		"perlica_v0.1.0_windows_amd64.tar.gz"}
+		"perlica_0.1.0_windows_amd64.tar.gz"}
 	if got := slices.Sorted(maps.Keys(first)); !slices.Equal(got, want) {
 		t.Errorf("the release has %v, want %v", got, want)
 	}
@@ -315,7 +341,7 @@ func runAction(t *testing.T, folder string) {
 	if out, err := run(0, "RUNNER_OS=Linux", "RUNNER_ARCH=ARM"); err == nil {
 		t.Errorf("an unknown processor is no error: %s", out)
 	}
-	changed, err := os.OpenFile(filepath.Join(folder, "perlica_v0.1.0_linux_amd64.tar.gz"), os.O_APPEND|os.O_WRONLY, 0)
+	changed, err := os.OpenFile(filepath.Join(folder, "perlica_0.1.0_linux_amd64.tar.gz"), os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

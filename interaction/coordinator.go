@@ -290,6 +290,7 @@ func (c *Coordinator) Close() error {
 	}
 	err := b.listener.Close()
 	b.wg.Wait()
+	removeFolder(c.dir, b.path)
 	return err
 }
 

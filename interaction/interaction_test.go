@@ -257,15 +257,59 @@ func TestLabelsThatSayTheContrary(t *testing.T) {
 	}
 }
 
+// TestSocketsOfALongFolder uses a folder whose path is too long for sockets. The sockets are in the folder for temporary
+// files instead, and nothing stays there.
 func TestSocketsOfALongFolder(t *testing.T) {
 	path, dir := folders(t)
+	t.Setenv("TMPDIR", dir)
 	long := filepath.Join(dir, strings.Repeat("a-folder-with-a-long-name/", 6))
-	ticket := ask(t, process(t, path, long), permission())
-	if err := process(t, path, long).Answer(t.Context(), ticket.ID, Answer{Option: "once", By: "p"}); err != nil {
+	left := func() (names []string) {
+		t.Helper()
+		entries, err := os.ReadDir(os.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			names = append(names, e.Name())
+		}
+		return names
+	}
+	asker, other := process(t, path, long), process(t, path, long)
+	ticket := ask(t, asker, permission())
+	if err := other.Reachable(); err != nil {
+		t.Fatal(err)
+	}
+	if err := asker.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if names := left(); len(names) != 1 {
+		t.Errorf("while a process listens, the folder for temporary files has %q", names)
+	}
+	if err := asker.Reachable(); err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Answer(t.Context(), ticket.ID, Answer{Option: "once", By: "p"}); err != nil {
 		t.Fatal(err)
 	}
 	<-ticket.Done()
-	t.Cleanup(func() { _ = os.RemoveAll(filepath.Dir(socketPath(long, ""))) })
+	if err := errors.Join(asker.Close(), other.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if names := left(); len(names) != 0 {
+		t.Errorf("after the end, the folder for temporary files has %q", names)
+	}
+	t.Run("long temporary folder", func(t *testing.T) {
+		t.Setenv("TMPDIR", long)
+		if err := os.MkdirAll(long, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := process(t, path, filepath.Join(long, "sockets")).Reachable(); err == nil {
+			t.Error("a socket with a long path was made")
+		}
+		if names := left(); len(names) != 0 {
+			t.Errorf("after an error, the folder for temporary files has %q", names)
+		}
+	})
 }
 
 func TestAnswerToADeadAsker(t *testing.T) {

@@ -22,6 +22,7 @@ import (
 // on the log.
 type wakeListener struct {
 	listener net.Listener
+	path     string // the path of the socket
 	wg       sync.WaitGroup
 }
 
@@ -60,6 +61,30 @@ func makePrivate(dir string) error {
 	return os.Chmod(dir, 0o700)
 }
 
+// removeFolder removes the folder of a socket if the folder is empty and lies in the system's folder for temporary
+// files. Otherwise one folder would stay there for each long path. The parameter dir is the one of socketPath.
+func removeFolder(dir, path string) {
+	if folder := filepath.Dir(path); folder != filepath.Clean(dir) {
+		_ = os.Remove(folder) // fails while another process has a socket in the folder
+	}
+}
+
+// listenTries limits the attempts to listen. A further attempt is needed if another process removed the empty folder.
+const listenTries = 100
+
+// listen listens on the socket at path. It makes the folder of the socket and removes stale sockets from it.
+func listen(path string, now time.Time) (net.Listener, error) {
+	if err := makePrivate(filepath.Dir(path)); err != nil {
+		return nil, fmt.Errorf("interaction: the folder for sockets: %w", err)
+	}
+	removeStale(filepath.Dir(path), now)
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, fmt.Errorf("interaction: listen for answers: %w", err)
+	}
+	return l, nil
+}
+
 // staleAge is the minimum age of a socket that removeStale removes. A younger socket may belong to a process that has
 // created the file and does not listen yet.
 const staleAge = time.Minute
@@ -90,15 +115,18 @@ func (c *Coordinator) Reachable() error {
 		return nil
 	}
 	path := socketPath(c.dir, c.log.Writer())
-	if err := makePrivate(filepath.Dir(path)); err != nil {
-		return fmt.Errorf("interaction: the folder for sockets: %w", err)
+	l, err := listen(path, c.now())
+	for range listenTries {
+		if !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		l, err = listen(path, c.now())
 	}
-	removeStale(filepath.Dir(path), c.now())
-	l, err := net.Listen("unix", path)
 	if err != nil {
-		return fmt.Errorf("interaction: listen for answers: %w", err)
+		removeFolder(c.dir, path)
+		return err
 	}
-	b := &wakeListener{listener: l}
+	b := &wakeListener{listener: l, path: path}
 	b.wg.Go(func() {
 		for {
 			conn, err := l.Accept()

@@ -7,21 +7,21 @@ class Perlica < Formula
 
   on_macos do
     on_arm do
-      url "https://github.com/OWNER/perlica/releases/download/VERSION/perlica_VERSION_darwin_arm64.tar.gz"
+      url "https://github.com/OWNER/perlica/releases/download/VERSION/perlica_NUMBER_darwin_arm64.tar.gz"
       sha256 "SHA256_DARWIN_ARM64"
     end
     on_intel do
-      url "https://github.com/OWNER/perlica/releases/download/VERSION/perlica_VERSION_darwin_amd64.tar.gz"
+      url "https://github.com/OWNER/perlica/releases/download/VERSION/perlica_NUMBER_darwin_amd64.tar.gz"
       sha256 "SHA256_DARWIN_AMD64"
     end
   end
   on_linux do
     on_arm do
-      url "https://github.com/OWNER/perlica/releases/download/VERSION/perlica_VERSION_linux_arm64.tar.gz"
+      url "https://github.com/OWNER/perlica/releases/download/VERSION/perlica_NUMBER_linux_arm64.tar.gz"
       sha256 "SHA256_LINUX_ARM64"
     end
     on_intel do
-      url "https://github.com/OWNER/perlica/releases/download/VERSION/perlica_VERSION_linux_amd64.tar.gz"
+      url "https://github.com/OWNER/perlica/releases/download/VERSION/perlica_NUMBER_linux_amd64.tar.gz"
       sha256 "SHA256_LINUX_AMD64"
     end
   end

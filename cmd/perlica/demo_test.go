@@ -91,9 +91,27 @@ func TestDemoStopped(t *testing.T) {
 			s.press("\x03")
 			return 130
 		},
-		"signal at the question": func(s *terminal, next func()) int {
+		"SIGTERM at the question": func(s *terminal, next func()) int {
 			question(s, next)
 			s.signal(syscall.SIGTERM)
+			return 1
+		},
+		"SIGHUP twice at the question": func(s *terminal, next func()) int {
+			question(s, next)
+			s.signal(syscall.SIGHUP)
+			s.signal(syscall.SIGHUP)
+			return 1
+		},
+		"SIGHUP between two steps": func(s *terminal, _ func()) int {
+			s.expect("Enter goes on")
+			s.signal(syscall.SIGHUP)
+			return 1
+		},
+		"closed terminal at the question": func(s *terminal, next func()) int {
+			question(s, next)
+			if err := s.pty.Close(); err != nil {
+				s.w.t.Fatal(err)
+			}
 			return 1
 		},
 	} {

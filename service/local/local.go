@@ -16,6 +16,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -97,6 +98,7 @@ func hashed(s string) string {
 type Channel struct {
 	limits   channel.Limits
 	instance string // part of the cursor, because each process counts messages from 1
+	path     string // the path of the socket
 	listener net.Listener
 	life     *channel.Lifetime // of Poll
 	wg       sync.WaitGroup
@@ -149,11 +151,15 @@ func Listen(path string, limits channel.Limits) (*Channel, error) {
 	}
 	_ = os.Remove(path) // left by a killed process
 	l, err := net.Listen("unix", path)
+	if errors.Is(err, fs.ErrNotExist) { // Another process removed the empty folder.
+		return Listen(path, limits)
+	}
 	if err != nil {
+		removeFolder(path)
 		return nil, fmt.Errorf("local: %w", err)
 	}
 	c := &Channel{
-		limits: limits, instance: rand.Text(), listener: l,
+		limits: limits, instance: rand.Text(), path: path, listener: l,
 		life: channel.NewLifetime(), change: make(chan struct{}),
 		phones: map[string]*phone{}, got: map[string]chan struct{}{}, conns: map[*phone]bool{},
 	}
@@ -174,7 +180,15 @@ func (c *Channel) Close() error {
 	if errors.Is(err, net.ErrClosed) {
 		return nil
 	}
+	removeFolder(c.path)
 	return err
+}
+
+// removeFolder removes the folder of a socket if it is empty and lies in the system's temporary folder.
+func removeFolder(path string) {
+	if dir := filepath.Dir(path); filepath.Dir(dir) == filepath.Clean(os.TempDir()) {
+		_ = os.Remove(dir) // fails while another process has a socket in the folder
+	}
 }
 
 // Name returns "local".

@@ -134,6 +134,36 @@ func TestPath(t *testing.T) {
 	}
 }
 
+// TestFolderOfALongPath checks that no empty folder stays in the temporary folder, neither after Close nor after an error.
+func TestFolderOfALongPath(t *testing.T) {
+	dir, err := os.MkdirTemp("", "local")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	long := filepath.Join(dir, strings.Repeat("a-folder-with-a-long-name/", 6))
+	for name, temp := range map[string]string{"closed": dir, "too long": long} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("TMPDIR", temp)
+			if err := os.MkdirAll(temp, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			c, err := Listen(Path(filepath.Join(long, "sockets"), "/project"), DefaultLimits())
+			if (err == nil) != (temp == dir) {
+				t.Fatal(err)
+			}
+			if err == nil {
+				if err := c.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+			if left, err := filepath.Glob(filepath.Join(temp, "perlica-*")); err != nil || len(left) > 0 {
+				t.Errorf("%q stays (%v)", left, err)
+			}
+		})
+	}
+}
+
 // TestContactID checks that the token identifies the contact, and that the name in the id is
 // readable and harmless.
 func TestContactID(t *testing.T) {

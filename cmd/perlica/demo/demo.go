@@ -6,6 +6,7 @@
 package demo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,17 +53,28 @@ func run(ctx context.Context, a *frame.App, keep bool) (err error) {
 	if s.program, err = os.Executable(); err != nil {
 		return err
 	}
+	left := "the folder of the demonstration was removed"
+	if keep {
+		left = "the folder of the demonstration stays"
+	}
+	frame.SurviveBrokenPipes() // Otherwise a closed pipe would end this process, and the folder would stay.
+	err = frame.Interruptible(ctx, left, func(ctx context.Context) error { return playInside(ctx, s, keep) })
+	if err != nil || s.failed != nil {
+		return frame.IgnoreClosedPipe(errors.Join(err, s.failed))
+	}
+	return a.Write(func(w io.Writer) error {
+		_, err := fmt.Fprint(w, farewell(s, keep))
+		return err
+	})
+}
+
+// playInside makes the folders, plays the demonstration, and removes the folders.
+func playInside(ctx context.Context, s *stage, keep bool) (err error) {
 	if s.dir, err = os.MkdirTemp("", "perlica-demo-"); err != nil {
 		return err
 	}
-	left := "the folder " + s.dir + " stays"
 	if !keep {
-		left = "the folder of the demonstration was removed"
-		defer func() {
-			if gone := os.RemoveAll(s.dir); err == nil {
-				err = gone
-			}
-		}()
+		defer func() { err = cmp.Or(err, os.RemoveAll(s.dir)) }()
 	}
 	s.project, s.stranger = filepath.Join(s.dir, "project"), filepath.Join(s.dir, "stranger")
 	// The folder .perlica_config marks the project. Without this folder, a git work tree in a parent folder would be
@@ -72,16 +84,8 @@ func run(ctx context.Context, a *frame.App, keep bool) (err error) {
 			return err
 		}
 	}
-	s.env = environ(a.Environ, filepath.Join(s.dir, "home"))
-	frame.SurviveBrokenPipes() // Otherwise a closed pipe would end this process, and the folder would stay.
-	err = frame.Interruptible(ctx, left, s.play)
-	if err != nil || s.failed != nil {
-		return frame.IgnoreClosedPipe(errors.Join(err, s.failed))
-	}
-	return a.Write(func(w io.Writer) error {
-		_, err := fmt.Fprint(w, farewell(s, keep))
-		return err
-	})
+	s.env = environ(s.Environ, filepath.Join(s.dir, "home"))
+	return s.play(ctx)
 }
 
 // environ returns the environment of the children. Their Perlica home is the folder home, and temporary files go into

@@ -30,13 +30,8 @@ type Stopper struct {
 func CatchSignals(ctx context.Context, timeout time.Duration) (context.Context, *Stopper) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	s := NewStopper(cancel)
-	ch := make(chan os.Signal, 2)
 	SurviveBrokenPipes()
-	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
-		if !signal.Ignored(sig) { // Under nohup and in a shell's background jobs, signals are ignored and must stay so.
-			signal.Notify(ch, sig)
-		}
-	}
+	ch, release := catch(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	var timer <-chan time.Time
 	if timeout > 0 {
 		timer = time.After(timeout)
@@ -50,7 +45,7 @@ func CatchSignals(ctx context.Context, timeout time.Duration) (context.Context, 
 				timer = nil
 				s.Stop(fact.Stop{By: streamjson.ByTimeout, Why: "--timeout " + timeout.String() + " passed"})
 			case <-ctx.Done():
-				signal.Stop(ch)
+				release()
 				return
 			}
 		}
@@ -112,8 +107,14 @@ func (s *Stopper) Tell(f func()) {
 // that are ignored stay ignored for the other program, too. The caller calls the function "stop" when the program has
 // ended.
 func CatchDuringChild() (caught <-chan os.Signal, stop func()) {
-	ch := make(chan os.Signal, 4)
-	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP} {
+	return catch(os.Interrupt, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP)
+}
+
+// catch catches signals until the function "stop" is called. Under nohup and in a shell's background jobs, signals are
+// ignored and must stay so.
+func catch(signals ...os.Signal) (caught <-chan os.Signal, stop func()) {
+	ch := make(chan os.Signal, len(signals))
+	for _, sig := range signals {
 		if !signal.Ignored(sig) {
 			signal.Notify(ch, sig)
 		}
@@ -124,12 +125,25 @@ func CatchDuringChild() (caught <-chan os.Signal, stop func()) {
 // Release stops catching signals.
 func (s *Stopper) Release() { s.End(nil) }
 
-// Interruptible calls f with a context that the first Ctrl-C ends. A second Ctrl-C ends the process. The parameter
-// "left" is the part of the error message about the things that may remain.
+// Interruptible calls f with a context that the first Ctrl-C, SIGTERM or SIGHUP ends. A second Ctrl-C or SIGTERM ends
+// the process. A second SIGHUP does nothing, because the kernel and a shell both send one when the terminal closes. The
+// parameter "left" is the part of the error message about the things that may remain.
 func Interruptible(ctx context.Context, left string, f func(ctx context.Context) error) error {
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	defer context.AfterFunc(ctx, stop)()
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	asked, release := catch(os.Interrupt, syscall.SIGTERM)
+	defer release()
+	hungUp, releaseHangUp := catch(syscall.SIGHUP)
+	defer releaseHangUp()
+	go func() {
+		select {
+		case <-asked:
+		case <-hungUp:
+		case <-ctx.Done():
+		}
+		release()
+		end()
+	}()
 	err := f(ctx)
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return errors.New("interrupted; " + left)
