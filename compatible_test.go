@@ -61,7 +61,7 @@ func TestCompatible(t *testing.T) {
 
 // TestLost checks the rules for commands and constants.
 func TestLost(t *testing.T) {
-	const commands = "# a comment\n\nperlica run\n\targuments FILE [MORE]\n\talias exec\n\t--json bool\n\t-j means --json\n"
+	const commands = "# comment\n\nperlica run\n\targuments FILE [MORE]\n\talias exec\n\t--json bool\n\t-j means --json\n"
 	const constants = "package p\n\nconst (\n\tOne Code = 1\n\tPrefix = \"p:\"\n)\n\nfunc f() { const local = 1 }\n"
 	for _, change := range []struct {
 		old, was, is string

@@ -257,8 +257,8 @@ func TestLabelsThatSayTheContrary(t *testing.T) {
 	}
 }
 
-// TestSocketsOfALongFolder uses a folder whose path is too long for sockets. The sockets are in the folder for temporary
-// files instead, and nothing stays there.
+// TestSocketsOfALongFolder uses a folder whose path is too long for sockets. The sockets are in the folder for
+// temporary files instead, and nothing stays there.
 func TestSocketsOfALongFolder(t *testing.T) {
 	path, dir := folders(t)
 	t.Setenv("TMPDIR", dir)

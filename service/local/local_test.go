@@ -134,7 +134,7 @@ func TestPath(t *testing.T) {
 	}
 }
 
-// TestFolderOfALongPath checks that no empty folder stays in the temporary folder, neither after Close nor after an error.
+// TestFolderOfALongPath checks that no empty folder stays in the temporary folder after Close, and after an error.
 func TestFolderOfALongPath(t *testing.T) {
 	dir, err := os.MkdirTemp("", "local")
 	if err != nil {
