@@ -89,7 +89,8 @@ func (s *stage) check(ctx context.Context, cmd *exec.Cmd, err error, code int) e
 		return frame.ExitInterrupted.With(nil)
 	case cmd.ProcessState.ExitCode() != code:
 		return frame.WithHint(fmt.Errorf("the demonstration ends here: a command ended with exit code %d, not %d",
-			cmd.ProcessState.ExitCode(), code), "see the message of that command; 'TMPDIR=FOLDER perlica demo' plays in another folder")
+			cmd.ProcessState.ExitCode(), code),
+			"see the message of that command; 'TMPDIR=FOLDER perlica demo' plays in another folder")
 	}
 	return nil
 }
