@@ -1,13 +1,13 @@
 package kernel
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/url"
 	"os"
@@ -98,8 +98,11 @@ func (e *InputConflictError) Error() string { return e.Tell().Text }
 // file is an attachment, ready to be sent.
 type file struct {
 	name, uri string
+	mime      string // the type of an image or a sound by its first bytes, or ""
 	data      []byte // nil if the file is too large; the agent then gets a link
 }
+
+func (f file) isSound() bool { return strings.HasPrefix(f.mime, "audio/") }
 
 // maxEmbedded is the maximum size, in bytes, of a file that is sent as a whole. For a larger file the agent gets a
 // link.
@@ -137,11 +140,26 @@ func readFile(path string) (file, error) {
 	f := file{name: filepath.Base(abs), uri: (&url.URL{Scheme: "file", Path: filepath.ToSlash(abs)}).String()}
 	if info.Size() <= maxEmbedded {
 		f.data, err = os.ReadFile(abs)
+		f.mime = provider.MediaType(f.data)
 		if f.data == nil {
 			f.data = []byte{} // nil would mean a link
 		}
+		return f, err
 	}
+	f.mime, err = typeOf(abs)
 	return f, err
+}
+
+// typeOf returns the type of a large image or sound, or "".
+func typeOf(path string) (string, error) {
+	r, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = r.Close() }() // it was only read
+	head := make([]byte, provider.MediaHead)
+	_, err = io.ReadFull(r, head)
+	return provider.MediaType(head), err
 }
 
 // digest identifies an input by a SHA-256 in hex. Without attachments it is the hash of the text. With attachments it
@@ -248,34 +266,34 @@ func (run *run) blocks(ctx context.Context, files []file) ([]acp.ContentBlock, *
 	return blocks, cut, nil
 }
 
-// imageType returns the MIME type of an image, or "" for other data.
-func imageType(data []byte) string {
-	for start, mime := range map[string]string{
-		"\x89PNG\r\n\x1a\n": "image/png", "\xff\xd8\xff": "image/jpeg", "GIF87a": "image/gif", "GIF89a": "image/gif",
-		"BM": "image/bmp", "\x00\x00\x01\x00": "image/x-icon", "\x00\x00\x02\x00": "image/x-icon",
-	} {
-		if bytes.HasPrefix(data, []byte(start)) {
-			return mime
-		}
-	}
-	if len(data) >= 14 && string(data[:4]) == "RIFF" && string(data[8:14]) == "WEBPVP" {
-		return "image/webp"
-	}
-	return ""
-}
-
-// attachment returns a file in the best form that the agent accepts: as an image, as an embedded text, or as a link.
+// attachment returns a file in the best form that the agent accepts: as an image, as a sound, as an embedded text, or as
+// a link.
 func (run *run) attachment(f file) acp.ContentBlock {
 	can := run.agent.info.AgentCapabilities.PromptCapabilities
-	mime := imageType(f.data)
 	switch {
 	case f.data == nil:
-	case can.Image && mime != "":
-		return acp.ImageBlock(base64.StdEncoding.EncodeToString(f.data), mime)
+	case can.Image && strings.HasPrefix(f.mime, "image/"):
+		return acp.ImageBlock(base64.StdEncoding.EncodeToString(f.data), f.mime)
+	case can.Audio && f.isSound():
+		return acp.AudioBlock(base64.StdEncoding.EncodeToString(f.data), f.mime)
 	case can.EmbeddedContext && utf8.Valid(f.data):
 		return acp.ResourceBlock(acp.EmbeddedResourceResource{
 			TextResourceContents: &acp.TextResourceContents{Uri: f.uri, Text: string(f.data)},
 		})
 	}
 	return acp.ResourceLinkBlock(f.name, f.uri)
+}
+
+// warnOfSounds warns if the agent gets a sound as a link to its file.
+func (run *run) warnOfSounds(files []file) {
+	takes := run.agent.info.AgentCapabilities.PromptCapabilities.Audio
+	for _, f := range files {
+		switch {
+		case !f.isSound():
+		case !takes:
+			run.client.warn("sound", soundNotTaken)
+		case f.data == nil:
+			run.client.warn("sound", soundTooLarge)
+		}
+	}
 }

@@ -47,6 +47,10 @@ var (
 	processesLeft = message.New("kernel.processes-left",
 		"processes of the agent kept running after its end, and Perlica ended them: %s")
 	programFailed = message.New("kernel.program-failed", "the policy program %s failed, so a person is asked: %s")
+	soundNotTaken = message.New("kernel.sound-not-taken",
+		"the agent does not take sounds, so it gets the sound as a file")
+	soundTooLarge = message.New("kernel.sound-too-large",
+		"the sound is larger than 1 MiB, so the agent gets it as a file")
 	stopped       = message.New("kernel.stopped", "stopped: %s")
 	stoppedEarly  = message.New("kernel.stopped-early", "the turn was stopped before the prompt was sent: %s")
 	turnCancelled = message.New("kernel.turn-cancelled", "the turn was cancelled")

@@ -281,6 +281,7 @@ func (run *run) recordIntent(ctx context.Context) error {
 	release()
 	run.warnOfBudgets()
 	run.warnOfRepair()
+	run.warnOfSounds(files)
 	run.promptSent = prompt
 	if err := run.checkStop(); err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/dustin/go-humanize"
 	"github.com/go-faster/jx"
@@ -50,10 +51,26 @@ var extensions = map[string]string{
 	"application/pdf": ".pdf",
 }
 
+// unknownExtension is the extension of a file of an unknown type.
+const unknownExtension = ".bin"
+
 // Extension returns the file name extension for the block's type.
 func (b Block) Extension() string {
 	mime, _, _ := strings.Cut(strings.ToLower(b.MIME), ";")
-	return cmp.Or(extensions[strings.TrimSpace(mime)], ".bin")
+	return cmp.Or(extensions[strings.TrimSpace(mime)], unknownExtension)
+}
+
+// Checked returns the block with a type that its content confirms, because the agent may claim any type. The first bytes
+// of a picture or a sound show its type. A text or a PDF keeps its claimed type.
+func (b Block) Checked() Block {
+	claim := strings.ToLower(strings.TrimSpace(b.MIME))
+	media := strings.HasPrefix(claim, "image/") || strings.HasPrefix(claim, "audio/")
+	drawing := strings.HasPrefix(claim, "image/svg") && utf8.Valid(b.Data)
+	if drawing || !media && b.Extension() != unknownExtension {
+		return b
+	}
+	b.MIME = cmp.Or(MediaType(b.Data), "application/octet-stream")
+	return b
 }
 
 // Noun returns the singular noun for this kind of block, for a text such as "2 images".

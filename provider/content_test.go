@@ -65,3 +65,23 @@ func TestSaying(t *testing.T) {
 		}
 	}
 }
+
+// TestChecked checks that the content decides about the type of a picture or a sound, and that a text keeps its type.
+func TestChecked(t *testing.T) {
+	for _, c := range []struct{ claim, data, mime, extension string }{
+		{"image/jpeg", "\x89PNG\r\n\x1a\n", "image/png", ".png"},
+		{"image/png", "MZ\x90", "application/octet-stream", ".bin"},
+		{"Audio/OGG", "fLaC", "audio/flac", ".flac"},
+		{"application/x-sh", "#!/bin/sh", "application/octet-stream", ".bin"},
+		{"", "GIF89a", "image/gif", ".gif"},
+		{"text/plain", "BM is a text", "text/plain", ".txt"},
+		{"application/pdf", "%PDF-1.7", "application/pdf", ".pdf"},
+		{"image/svg+xml", "<svg/>", "image/svg+xml", ".svg"},
+		{"image/svg+xml", "\xff\x00", "application/octet-stream", ".bin"},
+	} {
+		b := Block{Kind: blockImage, MIME: c.claim, Data: []byte(c.data)}.Checked()
+		if b.MIME != c.mime || b.Extension() != c.extension {
+			t.Errorf("%q as %q: got %q and %q, want %q and %q", c.data, c.claim, b.MIME, b.Extension(), c.mime, c.extension)
+		}
+	}
+}

@@ -74,6 +74,20 @@ func (t ToolCall) Output() string {
 	return rawText(t.RawOutput)
 }
 
+// Pictures returns the pictures in the tool call's result. A picture has the type that its first bytes show.
+func (t ToolCall) Pictures() (list []Block) {
+	for _, c := range t.Content {
+		b := c.block()
+		if b == nil || b.Kind != blockImage {
+			continue
+		}
+		if b.MIME = MediaType(b.Data); strings.HasPrefix(b.MIME, "image/") {
+			list = append(list, *b)
+		}
+	}
+	return list
+}
+
 // block returns the piece's content other than text, or nil if it is unknown.
 func (c ToolContent) block() *Block {
 	var v struct {

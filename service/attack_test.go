@@ -306,14 +306,14 @@ func TestAnAnswerThatIsNoText(t *testing.T) {
 	w.pair(s, alice)
 	chunk := `@update {"sessionUpdate":"agent_message_chunk","content":`
 	alice.say(chunk + `{"type":"resource_link","uri":"file://` + secret + `","name":"` + "`" + `secret"}}` + "\n" +
-		chunk + `{"type":"image","mimeType":"image/png","data":"cGl4ZWxz","uri":"file://` + secret + `"}}` + "\n" +
+		chunk + `{"type":"image","mimeType":"image/gif","data":"iVBORw0KGgo=","uri":"file://` + secret + `"}}` + "\n" +
 		chunk + `{"type":"resource","resource":{"uri":"file://` + secret +
 		`","mimeType":"application/x-sh","text":"inside"}}}` + "\n" +
 		chunk + `{"type":"resource","resource":{"uri":"file://` + secret + `"}}}`)
 	if a := alice.expect("link 'secret"); a.File != "" || !strings.Contains(a.Text, "nothing in it can be read") {
 		t.Errorf("%+v", a)
 	}
-	if a := alice.expect("image file://"); a.File != "answer-2.png" || string(a.Content) != "pixels" {
+	if a := alice.expect("image file://"); a.File != "answer-2.png" || string(a.Content) != "\x89PNG\r\n\x1a\n" {
 		t.Errorf("%+v", a)
 	}
 	if a := alice.expect("application/x-sh"); a.File != "answer-3.bin" || string(a.Content) != "inside" {

@@ -168,7 +168,7 @@ func TestChannels(t *testing.T) {
 		t.Run(s.Name, func(t *testing.T) {
 			for name, run := range map[string]func(*world, *venue, channeltest.Subject){
 				"pairing": pairOver, "question": askOver, "long answer": longOver, "redelivery": redeliverOver,
-				"restart": restartOver,
+				"restart": restartOver, "pictures": picturesOver,
 			} {
 				t.Run(name, func(t *testing.T) {
 					w := newWorld(t)

@@ -175,7 +175,9 @@ func (ib *inbox) finishMessage(m received, refs event.Refs, f fact.BridgeFinishe
 		}
 		parts := ib.b.cutText(ib.key.Channel, text)
 		// The file has the whole text, so the middle of the text is not sent.
-		if len(parts) > mostParts && slices.ContainsFunc(more, func(q fact.BridgeQueued) bool { return q.Part == 0 }) {
+		if len(parts) > mostParts && slices.ContainsFunc(more, func(q fact.BridgeQueued) bool {
+			return q.Part == 0 && q.Picture == 0
+		}) {
 			parts = append(parts[:mostParts-1], parts[len(parts)-1])
 		}
 		for i, part := range parts {
@@ -317,7 +319,7 @@ func (ib *inbox) showNotice(n record.Notice) {
 		ib.progress(n)
 	case record.Warned:
 		ib.b.warn("warning of a run", "detail", n.Detail)
-		if n.Subtype == "budget" {
+		if n.Subtype == "budget" || n.Subtype == "sound" {
 			ib.addRemark(ib.b.sentencesFor(ib.key).Read(n.Detail, n.Coded))
 		}
 	default:

@@ -359,43 +359,44 @@ func (b *Bridge) editMessage(ctx context.Context, ch channel.Channel, q *queued,
 // writeFile writes the content of a message's file to a temporary file. The event of the message has no copy of it,
 // because the log has the content already.
 func (b *Bridge) writeFile(ctx context.Context, q *queued) (*channel.File, error) {
-	data, mime, err := b.content(ctx, q)
+	data, name, mime, err := b.content(ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	path := filepath.Join(b.opt.Files, q.ID+filepath.Ext(q.File))
+	path := filepath.Join(b.opt.Files, q.ID+filepath.Ext(name))
 	if err := os.WriteFile(path, data, 0o600); err != nil {
 		return nil, err
 	}
-	return &channel.File{Name: q.File, Path: path, MIME: mime}, nil
+	return &channel.File{Name: name, Path: path, MIME: mime}, nil
 }
 
-// content returns the content of a message's file from the record: a whole question, a whole answer, or a file in an
-// answer.
-func (b *Bridge) content(ctx context.Context, q *queued) (data []byte, mime string, err error) {
+// content returns the content of a message's file from the record: a whole question, a whole answer, a file in an
+// answer, or a picture of a tool. The last two have the name and the type that their content confirms.
+func (b *Bridge) content(ctx context.Context, q *queued) (data []byte, name, mime string, err error) {
 	if q.Kind == outCard {
 		a, err := b.findQuestion(ctx, q.Question)
 		text := cardText(b.sentencesFor(q.Peer), a.Question, channel.Limits{})
 		whole := channel.Cut(text, channel.Limits{Format: channel.Plain})
-		return []byte(whole[0] + "\n"), "text/plain; charset=utf-8", err
+		return []byte(whole[0] + "\n"), q.File, "text/plain; charset=utf-8", err
 	}
 	res, _, err := b.opt.Runner.Recorded(ctx, q.input)
-	if err == nil && q.Part > 0 {
-		return b.part(ctx, res.Run, q.Part)
+	if err != nil || q.Part == 0 && q.Picture == 0 {
+		return []byte(res.Text), q.File, "text/markdown", err
 	}
-	return []byte(res.Text), "text/markdown", err
-}
-
-// part returns the file number n of a run's answer from the record. The count includes other parts that are not text.
-func (b *Bridge) part(ctx context.Context, run event.RunID, n int) (data []byte, mime string, err error) {
+	blocks := record.Content(ctx, b.opt.Runner.Log(), res.Run)
+	if q.Picture > 0 {
+		blocks = record.Pictures(ctx, b.opt.Runner.Log(), res.Run)
+	}
 	i := 0
-	for block, err := range record.Content(ctx, b.opt.Runner.Log(), run) {
+	for block, err := range blocks {
 		if err != nil {
-			return nil, "", err
+			return nil, "", "", err
 		}
-		if i++; i == n && block.Embedded() {
-			return block.Data, block.MIME, nil
+		if i++; i == max(q.Part, q.Picture) && block.Embedded() {
+			block = block.Checked()
+			name = strings.TrimSuffix(q.File, filepath.Ext(q.File)) + block.Extension()
+			return block.Data, name, block.MIME, nil
 		}
 	}
-	return nil, "", &channel.RejectedError{Why: "it is no longer on record"}
+	return nil, "", "", &channel.RejectedError{Why: "it is no longer on record"}
 }

@@ -311,8 +311,8 @@ func (ib *inbox) progress(n record.Notice) {
 // mostRemarks limits the different remarks of a turn that are passed on. The record has all.
 const mostRemarks = 5
 
-// addRemark stores a remark for the end of the turn: a warning of a budget, or a remark of the agent outside its
-// messages, such as a notice or a compaction.
+// addRemark stores a remark for the end of the turn: a warning of a budget or about a sound, or a remark of the agent
+// outside its messages, such as a notice or a compaction.
 func (ib *inbox) addRemark(words string) {
 	ib.mu.Lock()
 	defer ib.mu.Unlock()

@@ -228,27 +228,28 @@ const (
 	longestRow  = 300 // characters of the text next to a file
 )
 
-// parts returns the files that the agent embedded in its answer. It also returns a row for each
-// piece that is not sent. These are links, which nothing opens, and files beyond the limits.
+// parts returns the files that the agent embedded in its answer, and then the pictures of its tools. It also returns a
+// row for each piece that is not sent. These are links, which nothing opens, and files beyond the limits.
 func (ib *inbox) parts(m received, res record.Result) (files []fact.BridgeQueued, rows string) {
-	ch, say := ib.b.channels[ib.key.Channel], ib.b.sentencesFor(ib.key)
+	ch := ib.b.channels[ib.key.Channel]
 	var left []string
 	for i, block := range res.Content {
-		row := strings.ReplaceAll(strings.Join(strings.Fields(described(say, block.Noun(), block.String())), " "), "`", "'")
-		if r := []rune(row); len(r) > longestRow {
-			row = string(r[:longestRow]) + "…"
-		}
+		row := ib.contentRow(block.Noun(), block.String())
 		if block.Size == 0 || block.Link() || block.Size > largestFile || len(files) == mostFiles || ch == nil ||
 			!ch.Limits().Files {
-			left = append(left, "📎 `"+row+"`")
+			left = append(left, row)
 			continue
 		}
 		files = append(files, fact.BridgeQueued{
-			Peer: ib.key, Chat: m.Chat, Kind: outReply, Text: ib.b.renderShort(ib.key.Channel, "📎 `"+row+"`"), Part: i + 1,
+			Peer: ib.key, Chat: m.Chat, Kind: outReply, Text: ib.b.renderShort(ib.key.Channel, row), Part: i + 1,
 			File: fmt.Sprintf("answer-%d%s", i+1, block.Extension()),
 		})
 	}
-	return files, strings.Join(left, "\n\n")
+	pictures, row := ib.toolPictures(m, res)
+	if row != "" {
+		left = append(left, row)
+	}
+	return append(files, pictures...), strings.Join(left, "\n\n")
 }
 
 // described returns the description of a piece of an answer that is not text, in the contact's

@@ -35,6 +35,9 @@ import (
 // a platform for a test to kill. countVar names the file of the counts.
 const roleVar, countVar = "PERLICA_SERVICE_ROLE", "PERLICA_SERVICE_COUNT"
 
+// scenarioVar has the scenario of the agents.
+const scenarioVar = "PERLICA_SERVICE_SCENARIO"
+
 func TestMain(m *testing.M) {
 	switch os.Getenv(roleVar) {
 	case "agent":
@@ -85,7 +88,7 @@ func countingAgent() int {
 		}
 	}()
 	if predictable.Serve(context.Background(), r, os.Stdout, os.Stderr,
-		predictable.Options{State: os.Getenv(countVar) + ".state"}) != nil {
+		predictable.Options{State: os.Getenv(countVar) + ".state", Scenario: os.Getenv(scenarioVar)}) != nil {
 		return 1
 	}
 	return 0
@@ -96,7 +99,9 @@ type world struct {
 	t      testing.TB
 	dir    string
 	leaves []func()     // the functions by which its phones leave
-	ahead  atomic.Int64 // offset of the bridges' clock to the system's, in nanoseconds
+	// scenario is the scenario of the agents. Empty means that they only obey their prompts.
+	scenario string
+	ahead    atomic.Int64 // offset of the bridges' clock to the system's, in nanoseconds
 }
 
 func newWorld(t testing.TB) *world {
@@ -140,7 +145,8 @@ func (w *world) openRunner(ctx context.Context) (*kernel.Runner, error) {
 			Locks: w.path("locks"),
 		},
 		Context: "default", Vouchers: approvals.NewVouchers(config.Dirs{State: w.path("state")}), Runtime: w.path("run"),
-		Environ: append(os.Environ(), roleVar+"=agent", countVar+"="+w.path("prompts"), "GORACE=atexit_sleep_ms=0"),
+		Environ: append(os.Environ(), roleVar+"=agent", countVar+"="+w.path("prompts"), scenarioVar+"="+w.scenario,
+			"GORACE=atexit_sleep_ms=0"),
 	})
 }
 
@@ -159,7 +165,7 @@ func (w *world) options(r *kernel.Runner, channels ...channel.Channel) service.O
 				Forms: true,
 				Agent: agents.Agent{
 					Agent: provider.Agent{ID: "test", Command: []string{self},
-						Env: []string{roleVar, countVar, seedVar, dieVar, "GORACE"}},
+						Env: []string{roleVar, countVar, scenarioVar, seedVar, dieVar, "GORACE"}},
 					ConnectTimeout: time.Minute, RequestTimeout: time.Minute,
 				},
 				Session: session, Dir: w.path("agent"), Budget: 10_000,

@@ -182,6 +182,9 @@ type BridgeQueued struct {
 	File string `json:"file,omitempty"`
 	// Part is the number of the answer's content block that the file contains, from 1. 0 means the whole text.
 	Part int `json:"part,omitempty"`
+	// Picture is the number of the picture in the results of the tools that the file contains, from 1. 0 means no such
+	// picture.
+	Picture int `json:"picture,omitempty"`
 	// Target is the id of the queued message that this message edits.
 	Target   string              `json:"target,omitempty"`
 	Question event.InteractionID `json:"question,omitempty"`

@@ -52,6 +52,7 @@ var chinese = sync.OnceValue(func() *Sentences {
 			"max_turn_requests": "✂️ 智能体达到了单轮请求次数上限。",
 		},
 		Unasked:       "⚠️ 有 %d 次工具调用未经询问就运行了。",
+		PicturesLeft:  "📎 只在记录里的工具图片：%d",
 		Freed:         "⚠️ 有 %d 次工具调用未经询问就运行了：先前的“始终允许”放行了它们。",
 		Pruned:        "回答的一部分已从记录中删除。",
 		WholeFile:     "完整的回答见文件。",

@@ -320,6 +320,8 @@ func chineseMessages() map[message.Code]string {
 		"kernel.review":              "这些值将发给智能体；目前什么都没有发送",
 		"kernel.run-gone":            "提问的进程已结束",
 		"kernel.program-failed":      "策略程序 %s 失败，因此改为询问人：%s",
+		"kernel.sound-not-taken":     "智能体不接收声音，所以声音以文件形式发给它",
+		"kernel.sound-too-large":     "声音超过 1 MiB，所以以文件形式发给智能体",
 		"kernel.stopped":             "已停止：%s",
 		"kernel.stopped-early":       "这一轮在输入发给智能体之前已停止：%s",
 		"kernel.tried":               "未经询问就尝试运行，但失败了",

@@ -58,6 +58,7 @@ var english = sync.OnceValue(func() *Sentences {
 			"max_turn_requests": "✂️ The agent hit its limit of requests in one turn.",
 		},
 		Unasked:       "⚠️ %d of its tool calls ran without a question.",
+		PicturesLeft:  "📎 Pictures of its tools that are only on record: %d",
 		Freed:         "⚠️ %d of its tool calls ran without a question, because of an earlier “always allow”.",
 		Pruned:        "Part of the answer was removed from the record.",
 		WholeFile:     "The whole answer as a file.",

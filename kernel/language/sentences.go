@@ -55,6 +55,7 @@ type Sentences struct {
 	EndedWith      string // inserted: the agent's stop reason
 	StopReasons    map[string]string
 	Unasked, Freed string // inserted: the number of tool calls
+	PicturesLeft   string // inserted: the number of pictures
 	Pruned         string
 	WholeFile      string
 	CutFile        string

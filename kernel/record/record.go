@@ -10,6 +10,7 @@
 package record
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -114,6 +115,33 @@ func Content(ctx context.Context, log event.Reader, run event.RunID) iter.Seq2[p
 			_ = rec.Apply(e) // Apply returns no error for a line
 			if len(rec.Said.Blocks) > known && !yield(*rec.Update.Block, nil) {
 				return
+			}
+		}
+	}
+}
+
+// Pictures yields the pictures in the results of a run's tools, in the order of the lines. An agent may report the same
+// picture several times. Pruned pictures are omitted.
+func Pictures(ctx context.Context, log event.Reader, run event.RunID) iter.Seq2[provider.Block, error] {
+	return func(yield func(provider.Block, error) bool) {
+		rec := Record{Result: Result{Run: run}}
+		for e, err := range log.Events(ctx, event.Query{Run: run, Class: event.Frame}) {
+			if err != nil {
+				yield(provider.Block{}, err)
+				return
+			}
+			// Most lines have no picture, and decoding all of them would take longer than reading them.
+			if e.Type != event.RequestSent && !bytes.Contains(e.Payload, []byte(`"image"`)) {
+				continue
+			}
+			_ = rec.Apply(e) // Apply returns no error for a line
+			if !rec.Sent || rec.Update.Tool == nil {
+				continue
+			}
+			for _, b := range rec.Update.Tool.Pictures() {
+				if !yield(b, nil) {
+					return
+				}
 			}
 		}
 	}

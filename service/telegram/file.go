@@ -105,8 +105,40 @@ func (c *Channel) downloadFile(ctx context.Context, message string, n int, name,
 	return attachment.Save(c.opt.Files, message, n, name, resp.Body, c.opt.MaxFile)
 }
 
-// sendDocument sends m's file with a caption.
-func (c *Channel) sendDocument(ctx context.Context, m channel.Outbound, o outgoing) (id string, err error) {
+// A fileKind is a way in which Telegram shows a file.
+type fileKind struct{ method, field string }
+
+var (
+	document = fileKind{"sendDocument", "document"}
+	photo    = fileKind{"sendPhoto", "photo"}
+)
+
+// largestPhoto is Telegram's limit for a photo, in bytes.
+const largestPhoto = 10_000_000
+
+// kindOf returns photo for a picture that Telegram can show as one, and otherwise document. The first bytes of the file
+// decide. Telegram shows a GIF as an animation only if it is a document.
+func kindOf(path string) fileKind {
+	f, err := os.Open(path)
+	if err != nil {
+		return document // sendFile reports the error
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	info, err := f.Stat()
+	if err != nil || info.Size() > largestPhoto {
+		return document
+	}
+	head := make([]byte, 512) // the bytes that DetectContentType reads
+	n, _ := io.ReadFull(f, head) // a shorter file has fewer bytes
+	switch http.DetectContentType(head[:n]) {
+	case "image/png", "image/jpeg", "image/webp":
+		return photo
+	}
+	return document
+}
+
+// sendFile sends m's file with a caption.
+func (c *Channel) sendFile(ctx context.Context, kind fileKind, m channel.Outbound, o outgoing) (id string, err error) {
 	f, err := os.Open(m.File.Path)
 	if err != nil {
 		return "", &channel.RejectedError{Why: "its file cannot be read: " + err.Error()}
@@ -130,17 +162,17 @@ func (c *Channel) sendDocument(ctx context.Context, m channel.Outbound, o outgoi
 			err = errors.Join(err, w.WriteField(field[0], field[1]))
 		}
 	}
-	_, werr := w.CreateFormFile("document", attachment.Name(m.File.Name))
+	_, werr := w.CreateFormFile(kind.field, attachment.Name(m.File.Name))
 	head := form.Len()
 	if err := errors.Join(err, werr, w.Close()); err != nil {
-		return "", fmt.Errorf("telegram: sendDocument: %w: %w", channel.ErrNotSent, err)
+		return "", fmt.Errorf("telegram: %s: %w: %w", kind.method, channel.ErrNotSent, err)
 	}
 	b := form.Bytes()
 	body := io.MultiReader(bytes.NewReader(b[:head]), io.LimitReader(f, info.Size()), bytes.NewReader(b[head:]))
 	ctx, cancel := context.WithTimeout(ctx, c.opt.Timeout)
 	defer cancel()
 	var sent message
-	if err := c.postBody(ctx, "sendDocument", w.FormDataContentType(), body, int64(len(b))+info.Size(),
+	if err := c.postBody(ctx, kind.method, w.FormDataContentType(), body, int64(len(b))+info.Size(),
 		&sent); err != nil {
 		return "", err
 	}

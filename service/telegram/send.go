@@ -24,14 +24,14 @@ func (c *Channel) Send(ctx context.Context, m channel.Outbound) (string, error) 
 	case m.File == nil:
 		return c.formatted(ctx, o, "sendMessage")
 	case channel.Units(o.Text) <= maxCaption:
-		return c.document(ctx, m, o)
+		return c.file(ctx, m, o)
 	}
 	id, err := c.formatted(ctx, o, "sendMessage")
 	if err != nil {
 		return "", err
 	}
 	// The file gets no buttons, because the message with the text has them.
-	if _, err := c.document(ctx, m, outgoing{Chat: o.Chat, Thread: o.Thread}); err != nil {
+	if _, err := c.file(ctx, m, outgoing{Chat: o.Chat, Thread: o.Thread}); err != nil {
 		return "", fmt.Errorf("telegram: the text was sent, but not its file: %s", err.Error())
 	}
 	return id, nil
@@ -197,14 +197,27 @@ func (c *Channel) formatted(ctx context.Context, o outgoing, method string) (str
 	return messageID(&sent), nil
 }
 
-func (c *Channel) document(ctx context.Context, m channel.Outbound, o outgoing) (string, error) {
-	id, err := c.sendDocument(ctx, m, o)
+// file sends m's file. Telegram refuses some pictures as photos, such as very long ones. They are sent as documents.
+func (c *Channel) file(ctx context.Context, m channel.Outbound, o outgoing) (string, error) {
+	kind := kindOf(m.File.Path)
+	id, err := c.movedFile(ctx, kind, m, o)
+	var refused *badRequest
+	if kind == photo && errors.As(err, &refused) {
+		return c.movedFile(ctx, document, m, o)
+	}
+	return id, err
+}
+
+// movedFile sends m's file, also to the new chat of a migrated group. If the server refuses the formatting of the text,
+// movedFile sends plain text.
+func (c *Channel) movedFile(ctx context.Context, kind fileKind, m channel.Outbound, o outgoing) (string, error) {
+	id, err := c.sendFile(ctx, kind, m, o)
 	if chat := moved(err); chat != "" {
 		o.Chat, o.ReplyTo = chat, nil
-		id, err = c.sendDocument(ctx, m, o)
+		id, err = c.sendFile(ctx, kind, m, o)
 	}
 	if said(err, "can't parse") {
-		return c.sendDocument(ctx, m, o.plain())
+		return c.sendFile(ctx, kind, m, o.plain())
 	}
 	return id, err
 }

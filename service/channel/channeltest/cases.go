@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"image"
+	"image/png"
 	"os"
 	"slices"
 	"strings"
@@ -33,6 +35,7 @@ var cases = []struct {
 	{name: "file of a person", needs: FilesIn, run: fileIn},
 	{name: "file of a person that comes at the second attempt", needs: FilesIn, run: fileInLater},
 	{name: "file of the bot", needs: FilesOut, run: fileOut, fallback: noFileOut},
+	{name: "picture of the bot", needs: FilesOut, run: pictureOut},
 	{name: "button", needs: Buttons, run: button, fallback: noButtons},
 	{name: "reply", needs: Replies, run: reply, fallback: noReplies},
 	{name: "edit", needs: Edits, run: edit, fallback: noEdits},
@@ -276,6 +279,35 @@ func fileOut(w *world) {
 	if _, err := w.Send(w.patient(), channel.Outbound{Chat: w.ada.Chat, File: file, Key: "gone"}); err == nil {
 		w.t.Error("a missing file was sent")
 	}
+}
+
+// pictureOut checks that people see a picture itself. A picture that the platform cannot show comes as a file.
+func pictureOut(w *world) {
+	for _, c := range []struct {
+		name, mime string
+		data       []byte
+		picture    bool
+	}{
+		{"picture.png", "image/png", Picture(3, 2), true},
+		{"other.bin", "application/octet-stream", []byte("<script>alert(1)</script>"), false},
+	} {
+		file := &channel.File{Name: c.name, MIME: c.mime, Path: w.temp(c.data)}
+		_, m := w.sends(channel.Outbound{Text: "see", File: file})
+		if m.File == nil || m.File.Name != c.name || !bytes.Equal(m.File.Data, c.data) || m.File.Picture != c.picture {
+			w.t.Errorf("%s: the platform has the file %+v", c.name, m.File)
+		}
+	}
+	long := &channel.File{Name: "long.png", MIME: "image/png", Path: w.temp(Picture(2000, 1))}
+	if _, m := w.sends(channel.Outbound{Text: "see", File: long}); m.File == nil || m.File.Name != "long.png" {
+		w.t.Errorf("the platform has the file %+v", m.File)
+	}
+}
+
+// Picture returns a picture in the format PNG.
+func Picture(width, height int) []byte {
+	var b bytes.Buffer
+	_ = png.Encode(&b, image.NewGray(image.Rect(0, 0, width, height))) // a buffer takes everything
+	return b.Bytes()
 }
 
 func noFileOut(w *world) {

@@ -145,8 +145,9 @@ type Sent struct {
 
 // File is a file in either direction.
 type File struct {
-	Name string
-	Data []byte
+	Name    string
+	Data    []byte
+	Picture bool // of the bot; people see the picture itself
 }
 
 // An Operation is a group of calls that a channel makes to its platform.

@@ -3,8 +3,10 @@ package discordtest
 import (
 	"encoding/base64"
 	"fmt"
+	"mime"
 	"net/http"
 	"net/http/httptest"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -133,7 +135,8 @@ func (p *platform) Sent() (list []channeltest.Sent) {
 			s.Buttons = append(s.Buttons, channel.Button{Label: b.Label, Data: b.Data})
 		}
 		if m.File != nil {
-			s.File = &channeltest.File{Name: m.File.Name, Data: m.File.Data}
+			s.File = &channeltest.File{Name: m.File.Name, Data: m.File.Data,
+				Picture: strings.HasPrefix(mime.TypeByExtension(path.Ext(m.File.Name)), "image/")}
 		}
 		list = append(list, s)
 	}

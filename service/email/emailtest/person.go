@@ -23,6 +23,7 @@ type Letter struct {
 	HTML    string
 	Links   []Link
 	Files   map[string]string
+	Types   map[string]string // the stated types of the files
 }
 
 // Link is a link that opens a new mail.
@@ -36,7 +37,7 @@ func Read(text string) (l Letter, err error) {
 	if err != nil {
 		return l, err
 	}
-	l.Header, l.Files = m.Header, map[string]string{}
+	l.Header, l.Files, l.Types = m.Header, map[string]string{}, map[string]string{}
 	l.ID = strings.Trim(m.Header.Get("Message-Id"), "<>")
 	if a, err := mail.ParseAddress(m.Header.Get("Reply-To")); err == nil {
 		l.ReplyTo = a.Address
@@ -57,7 +58,7 @@ func Read(text string) (l Letter, err error) {
 		_, params, _ := part.Header.ContentDisposition()
 		switch {
 		case params["filename"] != "":
-			l.Files[params["filename"]] = string(data)
+			l.Files[params["filename"]], l.Types[params["filename"]] = string(data), kind
 		case kind == "text/plain":
 			l.Plain = string(data)
 		case kind == "text/html":

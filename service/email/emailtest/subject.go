@@ -197,7 +197,8 @@ func (p *platform) Sent() (list []channeltest.Sent) {
 			s.Buttons = append(s.Buttons, channel.Button{Label: link.Label, Data: dataOf(link)})
 		}
 		for name, data := range l.Files {
-			s.File = &channeltest.File{Name: name, Data: []byte(data)}
+			s.File = &channeltest.File{Name: name, Data: []byte(data),
+				Picture: strings.HasPrefix(l.Types[name], "image/")}
 		}
 		list = append(list, s)
 	}

@@ -143,7 +143,7 @@ func (p *platform) Sent() (list []channeltest.Sent) {
 			s.Buttons = append(s.Buttons, channel.Button{Label: b.Label, Data: b.Value["data"]})
 		}
 		if m.File != nil {
-			s.File = &channeltest.File{Name: m.File.Name, Data: m.File.Data}
+			s.File = &channeltest.File{Name: m.File.Name, Data: m.File.Data, Picture: m.File.Image}
 		}
 		list = append(list, s)
 	}

@@ -168,7 +168,8 @@ func (p *platform) Sent() (list []channeltest.Sent) {
 			m.ReplyTo = e.Room + "/" + reply["event_id"].(string)
 		}
 		if address, ok := content["url"].(string); ok {
-			m.File = &channeltest.File{Name: content["filename"].(string), Data: p.Media(address)}
+			m.File = &channeltest.File{Name: content["filename"].(string), Data: p.Media(address),
+				Picture: content["msgtype"] == "m.image"}
 		}
 		if slices.ContainsFunc(list, func(old channeltest.Sent) bool { return old.ID == m.ID }) {
 			continue // an echo

@@ -153,7 +153,8 @@ func (p *platform) Sent() (list []channeltest.Sent) {
 			s.Buttons = append(s.Buttons, channel.Button{Label: b.Label, Data: b.Value})
 		}
 		if m.File != nil {
-			s.File = &channeltest.File{Name: m.File.Name, Data: m.File.Data}
+			s.File = &channeltest.File{Name: m.File.Name, Data: m.File.Data,
+				Picture: strings.HasPrefix(http.DetectContentType(m.File.Data), "image/")}
 		}
 		list = append(list, s)
 	}

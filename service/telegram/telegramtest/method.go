@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"image"
+	_ "image/png" // decodes the photos of tests
 	"io"
 	"net/http"
 	"regexp"
@@ -130,7 +132,7 @@ func read(r *http.Request) (req request, err error) {
 	for k, v := range r.MultipartForm.Value {
 		req.values[k] = v[0]
 	}
-	for _, h := range r.MultipartForm.File["document"] {
+	for _, h := range slices.Concat(r.MultipartForm.File["document"], r.MultipartForm.File["photo"]) {
 		f, err := h.Open()
 		if err != nil {
 			return req, err
@@ -169,7 +171,7 @@ func (s *Server) do(r *http.Request, method string, req request, f Fault) (any, 
 		return map[string]any{"id": 1, "is_bot": true, "first_name": "Test Bot", "username": "test_bot"}, nil
 	case "getUpdates":
 		return s.updates(r, req, f)
-	case "sendMessage", "sendDocument", "editMessageText":
+	case "sendMessage", "sendDocument", "sendPhoto", "editMessageText":
 		return s.send(method, req)
 	case "deleteMessage":
 		return s.remove(req)
@@ -233,7 +235,14 @@ func (s *Server) send(method string, req request) (any, *problem) {
 		Text: req.text("text") + req.text("caption"), ParseMode: req.text("parse_mode"),
 		Silent: req.text("disable_notification") == "true", File: req.file}
 	most := 4096
-	if method == "sendDocument" {
+	switch method {
+	case "sendPhoto":
+		if p := asPhoto(m.File); p != nil {
+			return nil, p
+		}
+		m.File.Photo = true
+		fallthrough
+	case "sendDocument":
 		most = 1024
 	}
 	var replyTo struct {
@@ -280,6 +289,24 @@ func (s *Server) send(method string, req request) (any, *problem) {
 	s.change(record{Sent: []Sent{m}, Last: m.ID})
 	return map[string]any{"message_id": m.ID, "date": 1700000000, "chat": map[string]any{"id": m.Chat}, "text": m.Text},
 		nil
+}
+
+// asPhoto checks a photo as https://core.telegram.org/bots/api#sendphoto describes it: at most 10 MB, at most 10,000 for
+// the sum of width and height, and a ratio of at most 20.
+func asPhoto(f *File) *problem {
+	if f == nil {
+		return &problem{400, "Bad Request: there is no photo in the request"}
+	}
+	at, _, err := image.DecodeConfig(bytes.NewReader(f.Data))
+	switch {
+	case len(f.Data) > 10_000_000:
+		return &problem{413, "Request Entity Too Large"}
+	case err != nil:
+		return &problem{400, "Bad Request: IMAGE_PROCESS_FAILED"}
+	case at.Width+at.Height > 10_000, at.Width > 20*at.Height, at.Height > 20*at.Width:
+		return &problem{400, "Bad Request: PHOTO_INVALID_DIMENSIONS"}
+	}
+	return nil
 }
 
 // remove deletes a message.

@@ -63,7 +63,7 @@ func operation(method string) channeltest.Operation {
 		return channeltest.Receiving
 	case "getFile", "file":
 		return channeltest.Fetching
-	case "sendMessage", "sendDocument", "editMessageText":
+	case "sendMessage", "sendDocument", "sendPhoto", "editMessageText":
 		return channeltest.Sending
 	}
 	return ""
@@ -165,7 +165,7 @@ func (p *platform) Sent() (list []channeltest.Sent) {
 			s.Buttons = append(s.Buttons, channel.Button{Label: b.Text, Data: b.Data})
 		}
 		if m.File != nil {
-			s.File = &channeltest.File{Name: m.File.Name, Data: m.File.Data}
+			s.File = &channeltest.File{Name: m.File.Name, Data: m.File.Data, Picture: m.File.Photo}
 		}
 		list = append(list, s)
 	}

@@ -94,8 +94,9 @@ type Button struct {
 
 // File is a file in either direction.
 type File struct {
-	Name string `json:"name"`
-	Data []byte `json:"data"`
+	Name  string `json:"name"`
+	Data  []byte `json:"data"`
+	Photo bool   `json:"photo,omitempty"` // of the bot; shown as a photo
 }
 
 // New returns a server that stores nothing.
