@@ -266,8 +266,7 @@ func (run *run) blocks(ctx context.Context, files []file) ([]acp.ContentBlock, *
 	return blocks, cut, nil
 }
 
-// attachment returns a file in the best form that the agent accepts: as an image, as a sound, as an embedded text, or as
-// a link.
+// attachment returns a file in the best form that the agent accepts: as an image, a sound, an embedded text, or a link.
 func (run *run) attachment(f file) acp.ContentBlock {
 	can := run.agent.info.AgentCapabilities.PromptCapabilities
 	switch {
@@ -276,7 +275,7 @@ func (run *run) attachment(f file) acp.ContentBlock {
 		return acp.ImageBlock(base64.StdEncoding.EncodeToString(f.data), f.mime)
 	case can.Audio && f.isSound():
 		return acp.AudioBlock(base64.StdEncoding.EncodeToString(f.data), f.mime)
-	case can.EmbeddedContext && utf8.Valid(f.data):
+	case can.EmbeddedContext && !f.isSound() && utf8.Valid(f.data):
 		return acp.ResourceBlock(acp.EmbeddedResourceResource{
 			TextResourceContents: &acp.TextResourceContents{Uri: f.uri, Text: string(f.data)},
 		})

@@ -60,8 +60,8 @@ func (b Block) Extension() string {
 	return cmp.Or(extensions[strings.TrimSpace(mime)], unknownExtension)
 }
 
-// Checked returns the block with a type that its content confirms, because the agent may claim any type. The first bytes
-// of a picture or a sound show its type. A text or a PDF keeps its claimed type.
+// Checked returns the block with a type that its content confirms, because the agent may claim any type. The first
+// bytes of a picture or a sound show its type. A text or a PDF keeps its claimed type.
 func (b Block) Checked() Block {
 	claim := strings.ToLower(strings.TrimSpace(b.MIME))
 	media := strings.HasPrefix(claim, "image/") || strings.HasPrefix(claim, "audio/")

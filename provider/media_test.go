@@ -10,7 +10,8 @@ import (
 // because it would import net/http. The sounds are the first bytes of each format's definition.
 func TestMediaType(t *testing.T) {
 	for _, data := range []string{
-		"\x89PNG\r\n\x1a\n\x00", "\x89PNG\n", "\xff\xd8\xff\xe0", "\xff\xd8", "GIF87a;", "GIF89a;", "GIF88a;", "BM\x00", "B",
+		"\x89PNG\r\n\x1a\n\x00", "\x89PNG\n", "\xff\xd8\xff\xe0", "\xff\xd8", "GIF87a;", "GIF89a;", "GIF88a;",
+		"BM\x00", "B",
 		"RIFF\x01\x00\x00\x00WEBPVP8 ", "RIFF\x01\x00\x00\x00WEBP", "\x00\x00\x01\x00", "\x00\x00\x02\x00",
 		"", "%PDF-1.7", "text", "\xff\xfeU\x00T\x00F\x00", "<svg xmlns='http://www.w3.org/2000/svg'/>",
 	} {

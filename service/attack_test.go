@@ -291,8 +291,8 @@ func TestAnEndlessAnswerIsAFile(t *testing.T) {
 	}
 }
 
-// TestAnAnswerThatIsNoText checks that embedded content comes as files, in order. A link is only
-// named in a row of the answer, and nothing opens it.
+// TestAnAnswerThatIsNoText checks that embedded content comes as files, in order, with the extensions of its content. A
+// link is only named in a row of the answer, and nothing opens it.
 func TestAnAnswerThatIsNoText(t *testing.T) {
 	limits := local.DefaultLimits()
 	limits.Files = true

@@ -326,7 +326,7 @@ func (b *Bridge) Close(ctx context.Context) error {
 	b.mu.Unlock()
 	var wg sync.WaitGroup
 	for _, ib := range desks {
-		wg.Go(func() { ib.closeConversation(ctx) })
+		wg.Go(func() { ib.closeConversations(ctx) })
 	}
 	wg.Wait()
 	_ = b.records.view.CatchUp(ctx) // after an error, the next process brings the view up to date

@@ -61,14 +61,16 @@ type venue struct {
 	w *world
 	s channeltest.Subject
 
-	mu     sync.Mutex // guards the fields below
-	people map[string]*person
+	mu     sync.Mutex           // guards the fields below
+	people map[string][]*person // by chat
+	at     map[*person]channeltest.Person
 	said   map[string]string // the first lines of the messages by their ids
 }
 
 // venue starts a platform and delivers the bot's messages to people until the test ends.
 func (w *world) venue(s channeltest.Subject) *venue {
-	v := &venue{Platform: s.Start(w.t), w: w, s: s, people: map[string]*person{}, said: map[string]string{}}
+	v := &venue{Platform: s.Start(w.t), w: w, s: s, people: map[string][]*person{}, at: map[*person]channeltest.Person{},
+		said: map[string]string{}}
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() { v.run(ctx) })
@@ -78,8 +80,20 @@ func (w *world) venue(s channeltest.Subject) *venue {
 
 // join adds a person to the platform.
 func (v *venue) join(name string) *person {
-	at := v.Join(name)
-	who := newPerson(v.w.t, "", name)
+	return v.watch(v.Join(name))
+}
+
+// enter returns a person in a thread of the platform's group. All people in a thread see the same messages.
+func (v *venue) enter(who *person, thread string) *person {
+	v.mu.Lock()
+	at := v.at[who]
+	v.mu.Unlock()
+	return v.watch(v.Platform.(channeltest.Threads).Thread(thread, at))
+}
+
+// watch returns a person that gets the messages of a chat.
+func (v *venue) watch(at channeltest.Person) *person {
+	who := newPerson(v.w.t, "", at.Name)
 	who.Contact = at.Contact
 	who.deliver = func(m local.Message) string {
 		v.mu.Lock()
@@ -94,7 +108,7 @@ func (v *venue) join(name string) *person {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.people[at.Chat] = who
+	v.people[at.Chat], v.at[who] = append(v.people[at.Chat], who), at
 	return who
 }
 
@@ -123,12 +137,10 @@ func (v *venue) run(ctx context.Context) {
 			}
 			shown[m.ID] = m.Text
 			v.mu.Lock()
-			who := v.people[m.Chat]
-			if who != nil {
-				a.ReplyTo = who.Contact + "/" + v.said[m.ReplyTo]
-			}
+			people, said := v.people[m.Chat], v.said[m.ReplyTo]
 			v.mu.Unlock()
-			if who != nil {
+			for _, who := range people {
+				a.ReplyTo = who.Contact + "/" + said
 				who.Show(a)
 			}
 		}

@@ -24,7 +24,7 @@ type Contact struct {
 	Name    string          `json:"name"`
 	Rights  access.Rights   `json:"rights"`
 	Paired  time.Time       `json:"paired"`
-	Session event.SessionID `json:"session"` // the contact's current session; empty means not yet chosen
+	Session event.SessionID `json:"session"` // the session that was chosen last, in any chat; empty means none
 	// Language is the contact's chosen language. It is empty if the contact has not chosen one.
 	Language language.Language `json:"language,omitempty"`
 	Follows  bool              `json:"follows,omitempty"` // the contact is told about the turns of other front ends

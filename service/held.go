@@ -53,8 +53,8 @@ func (b *Bridge) hint(who fact.Peer, chat string, input event.InputID) string {
 
 // waitingEvents makes the events of a message that goes into its inbox: the acknowledgement and the
 // wait.
-func (b *Bridge) waitingEvents(c Contact, m channel.Inbound, input event.InputID,
-	f fact.BridgeReceived) (events []event.Event) {
+func (b *Bridge) waitingEvents(ctx context.Context, c Contact, m channel.Inbound, input event.InputID,
+	f fact.BridgeReceived) (events []event.Event, err error) {
 	ib, limits, say := b.inboxOf(c.key()), b.channels[c.Channel].Limits(), b.sentencesFor(c.key())
 	told := fact.BridgeQueued{ID: "ack:" + string(input), Peer: c.key(), Chat: m.Chat, Kind: outAck, ReplyTo: m.ID}
 	text := b.settings().Ack
@@ -73,7 +73,11 @@ func (b *Bridge) waitingEvents(c Contact, m channel.Inbound, input event.InputID
 			told.Buttons = []fact.Button{backButton(say, input)}
 		}
 		if f.Kind == kindInput && len(f.Remote) == 0 {
-			events = append(events, b.queued(ib, c, input, f))
+			wait, err := b.queued(ctx, ib, c, input, f)
+			if err != nil {
+				return nil, err
+			}
+			events = append(events, wait)
 		}
 	}
 	if told.Text = b.renderShort(c.Channel, text); text != "" {
@@ -87,21 +91,25 @@ func (b *Bridge) waitingEvents(c Contact, m channel.Inbound, input event.InputID
 		}
 		events = append(events, queueEvent(input, told))
 	}
-	return events
+	return events, nil
 }
 
-// queued returns the event that records the wait of an input in its contact's session. Other front ends see this event.
+// queued returns the event that records the wait of an input in its chat's session. Other front ends see this event.
 // If a waiting command may change the session, the event names no session.
-func (b *Bridge) queued(ib *inbox, c Contact, input event.InputID, f fact.BridgeReceived) event.Event {
-	session := c.Session
-	if conv := ib.opened(); conv != nil {
+func (b *Bridge) queued(ctx context.Context, ib *inbox, c Contact, input event.InputID,
+	f fact.BridgeReceived) (event.Event, error) {
+	session, err := b.records.session(ctx, c.key(), f.Chat)
+	if err != nil {
+		return event.Event{}, err
+	}
+	if conv := ib.opened(f.Chat); conv != nil {
 		session = conv.Session()
 	}
 	if ib.changes() {
 		session = ""
 	}
 	return queue.Queued(session, input, fact.MessageQueued{Text: f.Text, Attachments: f.Files, Source: c.Channel,
-		Sender: c.Label()})
+		Sender: c.Label()}), nil
 }
 
 // inQueue returns the last event about an input's wait in its session's queue. ok is false if the
@@ -150,7 +158,11 @@ func (b *Bridge) confirmed(ctx context.Context, c Contact, m channel.Inbound,
 		if place := ib.place(); place != "" {
 			text = place + say.TakeBack
 			if len(target.Remote) == 0 {
-				events = append(events, b.queued(ib, c, target.input, target.BridgeReceived))
+				wait, err := b.queued(ctx, ib, c, target.input, target.BridgeReceived)
+				if err != nil {
+					return nil, err
+				}
+				events = append(events, wait)
 			}
 		}
 		told, err := b.settled(ctx, c, m, target, text)

@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -27,19 +28,25 @@ type inbox struct {
 	// and Alive under mu.
 	mu            sync.Mutex // guards the fields below
 	queue         []received
-	first         []received // messages that do not wait for the queue
-	pending       *received  // the message from queue that is being handled
-	decided       bool       // the pending message can no longer be taken back
-	giveUp        func()     // ends the wait of the pending message; nil means that it does not wait
-	conv          *kernel.Conversation
-	opening       sync.Mutex // held while conv is opened or replaced; taken before mu
-	now           *received  // the message of the running turn
+	first         []received               // messages that do not wait for the queue
+	pending       *received                // the message from queue that is being handled
+	decided       bool                     // the pending message can no longer be taken back
+	giveUp        func()                   // ends the wait of the pending message; nil means that it does not wait
+	convs         map[string]*conversation // by chat; the current conversations
+	opening       sync.Mutex               // held while a conversation is opened or replaced; taken before mu
+	now           *received                // the message of the running turn
 	stop          chan fact.Stop
 	status        *status
 	statusID      string   // id of the status message
 	openQuestions int      // open questions of the running turn
 	remarks       []string // the remarks of the running turn outside the agent's messages
-	lastUsed      time.Time
+}
+
+// conversation is the conversation of a contact in a chat. The fields are guarded by the inbox's mu.
+type conversation struct {
+	*kernel.Conversation
+	users    int       // the messages that are being handled in it
+	lastUsed time.Time // the end of its last turn
 }
 
 // inboxOf returns the inbox of a contact. At the first call it starts the inbox's goroutines.
@@ -48,7 +55,8 @@ func (b *Bridge) inboxOf(who fact.Peer) *inbox {
 	defer b.mu.Unlock()
 	ib := b.inboxByPeer[who]
 	if ib == nil {
-		ib = &inbox{b: b, key: who, wake: make(chan struct{}, 1), urgent: make(chan struct{}, 1)}
+		ib = &inbox{b: b, key: who, wake: make(chan struct{}, 1), urgent: make(chan struct{}, 1),
+			convs: map[string]*conversation{}}
 		b.inboxByPeer[who] = ib
 		b.inboxWG.Go(func() { ib.handleQueue(ib.wake, &ib.queue) })
 		b.inboxWG.Go(func() { ib.handleQueue(ib.urgent, &ib.first) })
@@ -224,33 +232,55 @@ func (ib *inbox) stopTurn(s fact.Stop) bool {
 	return true
 }
 
-// conversation returns the contact's conversation and opens it if necessary. It starts no agent.
-func (ib *inbox) conversation(ctx context.Context, c Contact) (*kernel.Conversation, error) {
+// useConversation returns the contact's conversation in a chat, and opens it if necessary. It starts no agent. The
+// caller calls the function "done" when it needs the conversation no longer.
+func (ib *inbox) useConversation(ctx context.Context, chat string) (conv *kernel.Conversation, done func(),
+	err error) {
 	ib.opening.Lock()
 	defer ib.opening.Unlock()
+	now, err := ib.currentConversation(ctx, chat)
+	if err != nil {
+		return nil, nil, err
+	}
 	ib.mu.Lock()
-	conv, busy := ib.conv, ib.now != nil
+	defer ib.mu.Unlock()
+	now.users++
+	return now.Conversation, func() {
+		ib.mu.Lock()
+		defer ib.mu.Unlock()
+		now.users--
+	}, nil
+}
+
+// currentConversation returns the conversation in the contact's session of a chat. The caller holds opening.
+func (ib *inbox) currentConversation(ctx context.Context, chat string) (*conversation, error) {
+	session, err := ib.b.records.session(ctx, ib.key, chat)
+	if err != nil {
+		return nil, err
+	}
+	ib.mu.Lock()
+	conv, busy := ib.convs[chat], ib.now != nil
 	ib.mu.Unlock()
 	if conv == nil {
-		return ib.openConversation(ctx, c.Session, "")
+		ib.closeUnused(ctx)
+		return ib.openConversation(ctx, chat, session, "")
 	}
-	// A contact that was unpaired and paired again in the meantime starts a new session. The value
-	// c may be older than the conversation.
-	c, paired, err := ib.b.records.contact(ctx, ib.key.Channel, ib.key.Contact)
-	if err != nil || busy || !paired || c.Session == conv.Session() {
+	// A contact that was unpaired and paired again in the meantime starts a new session.
+	_, paired, err := ib.b.records.contact(ctx, ib.key.Channel, ib.key.Contact)
+	if err != nil || busy || !paired || session == conv.Session() {
 		return conv, err
 	}
-	anew, err := ib.openConversation(ctx, c.Session, "")
+	anew, err := ib.openConversation(ctx, chat, session, "")
 	if err != nil {
 		return nil, err
 	}
 	return anew, conv.Close(ctx)
 }
 
-// openConversation opens a conversation in a session, or in a new one, and records it as the
-// contact's session. The caller holds opening.
-func (ib *inbox) openConversation(ctx context.Context, session event.SessionID,
-	provider string) (*kernel.Conversation, error) {
+// openConversation opens a conversation in a session, or in a new one, and records it as the contact's session in the
+// chat. The caller holds opening.
+func (ib *inbox) openConversation(ctx context.Context, chat string, session event.SessionID,
+	provider string) (*conversation, error) {
 	setup, err := ib.b.opt.Setup(session, provider)
 	if err != nil {
 		return nil, err
@@ -260,30 +290,49 @@ func (ib *inbox) openConversation(ctx context.Context, session event.SessionID,
 		return nil, err
 	}
 	if id := conv.Session(); id != session || provider != "" {
-		fact := event.NewFact(event.ContactSession, "perlica", event.Refs{Session: id}, ib.key)
-		if err := ib.b.commitEvents(ctx, fact); err != nil {
+		f := fact.ContactSession{Peer: ib.key, Chat: chat}
+		if err := ib.b.commitEvents(ctx, event.NewFact(event.ContactSession, "perlica", event.Refs{Session: id},
+			f)); err != nil {
 			return nil, errors.Join(err, conv.Close(ctx))
 		}
 	}
+	now := &conversation{Conversation: conv}
 	ib.mu.Lock()
-	ib.conv = conv
+	ib.convs[chat] = now
 	ib.mu.Unlock()
-	return conv, nil
+	return now, nil
 }
 
-// moveSession continues in another session. If session is empty, it continues in a new one.
-func (ib *inbox) moveSession(ctx context.Context, session event.SessionID, provider string) error {
+// closeUnused closes the conversations without an agent. Their sessions are then free for other front ends. The next
+// message in such a chat opens its session again. The caller holds opening.
+func (ib *inbox) closeUnused(ctx context.Context) {
+	var unused []*conversation
+	ib.mu.Lock()
+	for chat, conv := range ib.convs {
+		if conv.users == 0 && !conv.Alive() {
+			unused = append(unused, conv)
+			delete(ib.convs, chat)
+		}
+	}
+	ib.mu.Unlock()
+	for _, conv := range unused {
+		_ = conv.Close(ctx) // the error is on record
+	}
+}
+
+// moveSession continues a chat in another session. If session is empty, it continues in a new one.
+func (ib *inbox) moveSession(ctx context.Context, chat string, session event.SessionID, provider string) error {
 	ib.opening.Lock()
 	defer ib.opening.Unlock()
-	old := ib.opened()
+	old := ib.opened(chat)
 	if old != nil && old.Session() == session {
 		return nil
 	}
 	if provider == "" && old != nil {
 		provider = old.Provider()
 	}
-	if _, err := ib.openConversation(ctx, session, provider); err != nil {
-		// The contact stays in the old session, because the new one could not be opened.
+	if _, err := ib.openConversation(ctx, chat, session, provider); err != nil {
+		// The chat stays in the old session, because the new one could not be opened.
 		return err
 	}
 	if old != nil {
@@ -292,15 +341,21 @@ func (ib *inbox) moveSession(ctx context.Context, session event.SessionID, provi
 	return nil
 }
 
-// opened returns the conversation that was opened last, or nil.
-func (ib *inbox) opened() *kernel.Conversation {
+// opened returns the open conversation of a chat, or nil.
+func (ib *inbox) opened(chat string) *kernel.Conversation {
 	ib.mu.Lock()
 	defer ib.mu.Unlock()
-	return ib.conv
+	if conv := ib.convs[chat]; conv != nil {
+		return conv.Conversation
+	}
+	return nil
 }
 
-func (ib *inbox) closeConversation(ctx context.Context) {
-	if conv := ib.opened(); conv != nil {
+func (ib *inbox) closeConversations(ctx context.Context) {
+	ib.mu.Lock()
+	all := slices.Collect(maps.Values(ib.convs))
+	ib.mu.Unlock()
+	for _, conv := range all {
 		_ = conv.Close(ctx) // the error is on record
 	}
 }
@@ -327,18 +382,22 @@ func (ib *inbox) showNotice(n record.Notice) {
 	}
 }
 
-// makeRoom ends the agents with the longest idle time until one more agent may live.
-func (b *Bridge) makeRoom(me *inbox) {
+// makeRoom ends the agents with the longest idle time until one more agent may live. The conversation "mine" needs it.
+func (b *Bridge) makeRoom(mine *kernel.Conversation) {
 	for {
 		b.mu.Lock()
 		alive := 0
-		var oldest *inbox
+		var oldest *conversation
 		for _, ib := range b.inboxByPeer {
 			ib.mu.Lock()
-			if ib != me && ib.openQuestions == 0 && ib.conv != nil && ib.conv.Alive() {
+			for chat, conv := range ib.convs {
+				running := ib.now != nil && ib.now.Chat == chat
+				if conv.Conversation == mine || running && ib.openQuestions > 0 || !conv.Alive() {
+					continue
+				}
 				alive++
-				if ib.now == nil && (oldest == nil || ib.lastUsed.Before(oldest.lastUsed)) {
-					oldest = ib
+				if !running && (oldest == nil || conv.lastUsed.Before(oldest.lastUsed)) {
+					oldest = conv
 				}
 			}
 			ib.mu.Unlock()
@@ -348,7 +407,7 @@ func (b *Bridge) makeRoom(me *inbox) {
 		if room || oldest == nil {
 			return
 		}
-		if !oldest.opened().Rest() {
+		if !oldest.Rest() {
 			// The agent was not ended, because a turn has begun in this conversation. This turn keeps its agent.
 			return
 		}

@@ -36,7 +36,7 @@ func TestATurnBeginsWhileOthersLook(t *testing.T) {
 	}
 	go func() {
 		for ctx.Err() == nil {
-			b.makeRoom(&inbox{})
+			b.makeRoom(nil)
 		}
 		done <- struct{}{}
 	}()

@@ -190,7 +190,7 @@ func (b *Bridge) judgeMessage(ctx context.Context, ch channel.Channel, m channel
 	case f.Kind == kindInput, f.Kind == kindCommand && !isImmediate(m.Text):
 		n, _ := b.asksIn(c.key(), m.Chat)
 		f.Held = f.Kind == kindInput && n > 0
-		more = b.waitingEvents(c, m, input, f)
+		more, err = b.waitingEvents(ctx, c, m, input, f)
 	}
 	if err != nil {
 		return nil, err

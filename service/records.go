@@ -91,7 +91,10 @@ func (r *Records) counting(ctx context.Context, vouched bool, where string, args
 		Follows                                                bool
 	}
 	err := r.view.DB().SelectContext(ctx, &rows, `
-		SELECT channel, contact, chat, name, rights, paired, session, pairing, message, language, follows
+		SELECT channel, contact, chat, name, rights, paired, pairing, message, language, follows,
+			coalesce((SELECT session FROM sessions AS s
+				WHERE s.channel = contacts.channel AND s.contact = contacts.contact
+				ORDER BY seq DESC LIMIT 1), '') AS session
 		FROM contacts `+where+`
 		ORDER BY paired, channel, contact`, args...)
 	if err != nil {
@@ -127,6 +130,32 @@ func (r *Records) contact(ctx context.Context, channel, id string) (c Contact, o
 		return Contact{}, false, err
 	}
 	return list[0], true, nil
+}
+
+// session returns the current session of a contact in a chat. It is empty if none was chosen yet.
+func (r *Records) session(ctx context.Context, who fact.Peer, chat string) (event.SessionID, error) {
+	if err := r.view.CatchUp(ctx); err != nil {
+		return "", err
+	}
+	var session event.SessionID
+	err := r.view.DB().GetContext(ctx, &session, `
+		SELECT session FROM sessions
+		WHERE channel = ? AND contact = ? AND chat = ?`, who.Channel, who.Contact, chat)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	return session, err
+}
+
+// sessions returns the current sessions of a contact in all chats.
+func (r *Records) sessions(ctx context.Context, who fact.Peer) (list []event.SessionID, err error) {
+	if err := r.view.CatchUp(ctx); err != nil {
+		return nil, err
+	}
+	err = r.view.DB().SelectContext(ctx, &list, `
+		SELECT session FROM sessions
+		WHERE channel = ? AND contact = ?`, who.Channel, who.Contact)
+	return list, err
 }
 
 // Paired reports whether a contact is paired.

@@ -1,4 +1,4 @@
--- The tables of the bridge (projection in view.go), version 6.
+-- The tables of the bridge (projection in view.go), version 7.
 CREATE TABLE bridge (
 	id       INTEGER PRIMARY KEY CHECK (id = 1),
 	running  INTEGER NOT NULL, -- a crash leaves it; the lock tells
@@ -20,12 +20,19 @@ CREATE TABLE contacts (
 	name    TEXT    NOT NULL,
 	rights  TEXT    NOT NULL,
 	paired  INTEGER NOT NULL,
-	session TEXT    NOT NULL DEFAULT '',
 	pairing TEXT    NOT NULL,
 	message TEXT    NOT NULL,
 	language TEXT   NOT NULL DEFAULT '', -- empty: as it is configured
 	follows INTEGER NOT NULL DEFAULT 0,  -- it is told what happens in the sessions of others
 	PRIMARY KEY (channel, contact)
+) STRICT;
+CREATE TABLE sessions ( -- the current session of a contact in each chat
+	channel TEXT    NOT NULL,
+	contact TEXT    NOT NULL,
+	chat    TEXT    NOT NULL,
+	session TEXT    NOT NULL,
+	seq     INTEGER NOT NULL,
+	PRIMARY KEY (channel, contact, chat)
 ) STRICT;
 CREATE TABLE pairing ( -- the last one that was opened
 	id       TEXT    PRIMARY KEY,

@@ -62,7 +62,7 @@ func (b *Bridge) classifyMessage(ctx context.Context, ch channel.Channel, c Cont
 	if !strings.HasPrefix(text, "/") {
 		return nil
 	}
-	l, err := parse(text, b.agentCommands(c.key())...)
+	l, err := parse(text, b.agentCommands(c.key(), m.Chat)...)
 	switch {
 	case err != nil:
 		f.Kind, f.Word = kindRefused, b.inboxOf(c.key()).faultText(err)
@@ -93,15 +93,19 @@ func (b *Bridge) classifyMessage(ctx context.Context, ch channel.Channel, c Cont
 	return nil
 }
 
-// agentCommands returns the slash commands of the contact's running agent.
-func (b *Bridge) agentCommands(who fact.Peer) (names []string) {
+// agentCommands returns the slash commands of the contact's running agent in a chat.
+func (b *Bridge) agentCommands(who fact.Peer, chat string) (names []string) {
 	b.mu.Lock()
 	ib := b.inboxByPeer[who]
 	b.mu.Unlock()
-	if ib == nil || ib.opened() == nil {
+	if ib == nil {
 		return nil
 	}
-	o, _, _ := ib.opened().Offers()
+	conv := ib.opened(chat)
+	if conv == nil {
+		return nil
+	}
+	o, _, _ := conv.Offers()
 	for _, c := range o.Commands {
 		// If the bot serves several projects, an agent's command of the same name must not hide the bot's own /project.
 		if c.Name != projectCommand || b.projects == nil {
@@ -156,10 +160,11 @@ func (ib *inbox) carryOut(ctx context.Context, c Contact, m received) (string, e
 	if l.Name == "exit" { // this command cannot name a session either
 		return "", language.Said(ib.b.sentencesFor(ib.key).NoExit)
 	}
-	conv, err := ib.conversation(ctx, c)
+	conv, done, err := ib.useConversation(ctx, m.Chat)
 	if err != nil {
 		return "", err
 	}
+	defer done()
 	host := ib.b.opt.Host
 	host.Conversation, host.By, host.Where = conv, c.Label(), ib.key.Channel
 	host.May = func(n command.Need) bool { return may(c.Rights, n) }
@@ -168,7 +173,10 @@ func (ib *inbox) carryOut(ctx context.Context, c Contact, m received) (string, e
 		l.Args = string(m.Question) + " " + l.Args
 	}
 	if !c.Rights.Has(access.Admin) {
-		host.Only = conv.Session()
+		if host.Only, err = ib.b.records.sessions(ctx, ib.key); err != nil {
+			return "", err
+		}
+		host.Only = append(host.Only, conv.Session())
 	}
 	out, err := host.Do(ctx, l)
 	if err != nil {
@@ -248,12 +256,12 @@ func (ib *inbox) applyEffect(ctx context.Context, conv *kernel.Conversation, m r
 		}
 		return fmt.Sprintf(say.LastInput, last.Text), err
 	case command.Switch:
-		if err := ib.moveSession(ctx, out.Session, out.Provider); err != nil {
+		if err := ib.moveSession(ctx, m.Chat, out.Session, out.Provider); err != nil {
 			return "", err
 		}
 		return say.OtherSession, nil
 	case command.Discard:
-		if err := ib.moveSession(ctx, "", ""); err != nil {
+		if err := ib.moveSession(ctx, m.Chat, "", ""); err != nil {
 			return "", err
 		}
 		return say.Discarded, ib.b.opt.Runner.DeleteSession(ctx, conv.Session())

@@ -36,7 +36,7 @@ func (ib *inbox) runTurn(c Contact, m received) {
 	if b.turning.Err() != nil || !ib.claimPending() || ib.takenBackElsewhere(m) {
 		return
 	}
-	conv, err := ib.conversation(b.hard, c)
+	conv, done, err := ib.useConversation(b.hard, m.Chat)
 	if err != nil {
 		if b.log().Err() == nil {
 			ib.finishMessage(m, event.Refs{}, fact.NewBridgeFinished(endFailed, err),
@@ -44,7 +44,8 @@ func (ib *inbox) runTurn(c Contact, m received) {
 		}
 		return
 	}
-	b.makeRoom(ib)
+	defer done()
+	b.makeRoom(conv)
 	stop := make(chan fact.Stop, 1)
 	end := ib.beginTurn(m, stop)
 	// The bridge may have stopped all turns before it knew this turn, so this turn must not begin.
@@ -104,7 +105,10 @@ func (ib *inbox) beginTurn(m received, stop chan fact.Stop) (end func() *fact.Br
 	return func() *fact.BridgeQueued {
 		s.stopUpdates()
 		ib.mu.Lock()
-		ib.now, ib.stop, ib.status, ib.statusID, ib.lastUsed = nil, nil, nil, "", ib.b.opt.Now()
+		ib.now, ib.stop, ib.status, ib.statusID = nil, nil, nil, ""
+		if conv := ib.convs[m.Chat]; conv != nil {
+			conv.lastUsed = ib.b.opt.Now()
+		}
 		ib.mu.Unlock()
 		return s.over()
 	}

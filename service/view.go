@@ -20,7 +20,7 @@ var schema string
 // projection is service_bridge.db: the bridge's knowledge as tables.
 var projection = view.Projection{
 	Name:     "bridge",
-	Version:  6,
+	Version:  7,
 	Schema:   schema,
 	Types:    event.Known().For(event.Bridge),
 	Withheld: true, // also apply events with a pruned payload, because their messages were received
@@ -143,7 +143,9 @@ func (a applier) contact() error {
 		return on(a, a.paired)
 	case event.ContactUnpaired:
 		return on(a, func(f fact.ContactUnpaired) error {
-			return a.execAll(`DELETE FROM contacts WHERE channel = ? AND contact = ?`, f.Channel, f.Contact)
+			return a.execAll(`
+				DELETE FROM contacts WHERE channel = ?1 AND contact = ?2;
+				DELETE FROM sessions WHERE channel = ?1 AND contact = ?2`, f.Channel, f.Contact)
 		})
 	case event.ContactChanged:
 		return on(a, func(f fact.ContactChanged) error {
@@ -153,9 +155,13 @@ func (a applier) contact() error {
 				WHERE channel = ? AND contact = ?`, access.Rights(f.Rights).String(), f.Language, f.Follows, f.Channel, f.Contact)
 		})
 	}
-	return on(a, func(f fact.Peer) error {
-		return a.execAll(`UPDATE contacts SET session = ? WHERE channel = ? AND contact = ?`, string(a.e.Session), f.Channel,
-			f.Contact)
+	return on(a, func(f fact.ContactSession) error {
+		return a.execAll(`
+			INSERT INTO sessions (channel, contact, chat, session, seq)
+			SELECT channel, contact, coalesce(nullif(?3, ''), chat), ?4, ?5 FROM contacts
+			WHERE channel = ?1 AND contact = ?2
+			ON CONFLICT DO UPDATE SET session = excluded.session, seq = excluded.seq`,
+			f.Channel, f.Contact, f.Chat, string(a.e.Session), int64(a.e.Seq))
 	})
 }
 
@@ -180,9 +186,10 @@ func (a applier) paired(f fact.ContactPaired) error {
 	}
 	return a.execAll(`
 		DELETE FROM strangers WHERE channel = ?1 AND contact = ?2;
+		DELETE FROM sessions WHERE channel = ?1 AND contact = ?2;
 		INSERT INTO contacts (channel, contact, chat, name, rights, paired, pairing, message) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
 		ON CONFLICT DO UPDATE SET chat = excluded.chat, name = excluded.name, rights = excluded.rights, paired = excluded.paired,
-			pairing = excluded.pairing, message = excluded.message, session = '', language = '', follows = 0`,
+			pairing = excluded.pairing, message = excluded.message, language = '', follows = 0`,
 		f.Channel, f.Contact, f.Chat, f.Name, access.Rights(f.Rights).String(), a.e.Time.UnixNano(), f.Pairing, f.Message)
 }
 

@@ -98,7 +98,7 @@ func countingAgent() int {
 type world struct {
 	t      testing.TB
 	dir    string
-	leaves []func()     // the functions by which its phones leave
+	leaves []func() // the functions by which its phones leave
 	// scenario is the scenario of the agents. Empty means that they only obey their prompts.
 	scenario string
 	ahead    atomic.Int64 // offset of the bridges' clock to the system's, in nanoseconds

@@ -144,7 +144,7 @@ func TestAnswersThatAreNone(t *testing.T) {
 func TestAnotherSession(t *testing.T) {
 	h := newHost(t)
 	q, end := h.turn(t, `@ask edit "Write a.txt" path=a.txt`, 1)
-	h.Only = "0199aaaa-bbbb-7ccc-8ddd-eeeeeeeeeeee"
+	h.Only = []event.SessionID{"0199aaaa-bbbb-7ccc-8ddd-eeeeeeeeeeee"}
 	h.says(t, map[string]string{"/pending": "No questions are waiting.", "/session list": "There are no kept sessions"})
 	for _, line := range []string{"/allow " + short(string(q[0].ID)), "/deny " + string(q[0].ID),
 		"/choose " + string(q[0].ID) + " 1"} {
@@ -152,10 +152,10 @@ func TestAnotherSession(t *testing.T) {
 			t.Errorf("%s: got %v; want errors.Is(err, ErrRight)", line, err)
 		}
 	}
-	h.Only = ""
+	h.Only = nil
 	h.does(t, "/deny")
 	run := end().Run
-	h.Only = "0199aaaa-bbbb-7ccc-8ddd-eeeeeeeeeeee"
+	h.Only = []event.SessionID{"0199aaaa-bbbb-7ccc-8ddd-eeeeeeeeeeee"}
 	for _, line := range []string{"/log show " + string(run), "/cancel " + string(run)} {
 		if err := h.refuses(t, line); !errors.Is(err, errRight) {
 			t.Errorf("%s: got %v; want errors.Is(err, ErrRight)", line, err)

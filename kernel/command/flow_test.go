@@ -63,7 +63,7 @@ func TestFlow(t *testing.T) {
 			t.Errorf("%s: got no error", line)
 		}
 	}
-	h.Only = h.Conversation.Session()
+	h.Only = []event.SessionID{h.Conversation.Session()}
 	if _, err := h.Do(t.Context(), Line{Name: "flow"}); err == nil {
 		t.Error("a person of one session sees the flow runs")
 	}

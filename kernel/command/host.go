@@ -39,8 +39,8 @@ type Host struct {
 
 	// May reports whether the user has a right. Nil grants all rights.
 	May func(Need) bool
-	// Only limits the user to one session, with its questions and runs. Empty means all sessions.
-	Only event.SessionID
+	// Only limits the user to these sessions, with their questions and runs. Nil means all sessions.
+	Only []event.SessionID
 	// Named means that an answer must name its question. On such a channel, a newer question may be waiting when the
 	// person answers the question on the screen.
 	Named bool

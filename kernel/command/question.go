@@ -27,7 +27,9 @@ func (h *Host) openQuestions(ctx context.Context) ([]interaction.Question, error
 }
 
 // concerns reports whether the user may see a session.
-func (h *Host) concerns(session event.SessionID) bool { return h.Only == "" || h.Only == session }
+func (h *Host) concerns(session event.SessionID) bool {
+	return h.Only == nil || slices.Contains(h.Only, session)
+}
 
 func (h *Host) pending(ctx context.Context, _ []string) (Output, error) {
 	open, err := h.openQuestions(ctx)
@@ -354,7 +356,7 @@ func given(say *language.Sentences, o interaction.Option, a interaction.Answer) 
 
 func (h *Host) findRun(ctx context.Context, ref string) (event.RunID, error) {
 	id, err := report.FindRun(ctx, &h.Runner.Log().Reader, ref)
-	if err != nil || h.Only == "" {
+	if err != nil || h.Only == nil {
 		return id, err
 	}
 	res, err := record.ReadResult(ctx, &h.Runner.Log().Reader, id)

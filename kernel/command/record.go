@@ -182,7 +182,7 @@ func (h *Host) flow(ctx context.Context, args []string) (Output, error) {
 	switch {
 	case len(args) > 1:
 		return Output{}, errUsage
-	case h.Only != "": // a flow run belongs to no session
+	case h.Only != nil: // a flow run belongs to no session
 		return Output{}, errRight
 	case h.Flows == nil:
 		return Output{Text: h.say().Say(noFlows)}, nil

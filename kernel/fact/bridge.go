@@ -11,7 +11,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// Peer is a person or a program on a channel. The payload of service.contact_session is a Peer.
+// Peer is a person or a program on a channel.
 type Peer struct {
 	Channel string `json:"channel"`
 	// Contact is the platform's id of the person or program.
@@ -77,6 +77,13 @@ type ContactPaired struct {
 type ContactUnpaired struct {
 	Peer
 	By string `json:"by"`
+}
+
+// ContactSession is the payload of service.contact_session: the contact continues in another session in this chat. An
+// absent chat means the chat of the pairing.
+type ContactSession struct {
+	Peer
+	Chat string `json:"chat,omitempty"`
 }
 
 // ContactChanged is the payload of service.contact_changed. An absent field stays unchanged.

@@ -249,8 +249,13 @@ var summaries = map[event.Type]summarized{
 		return strings.TrimSpace(peer(p.Peer)+" "+p.Name) + " may " + rights(p.Rights)
 	}),
 	event.ContactUnpaired: summary(func(p *fact.ContactUnpaired) string { return peer(p.Peer) + " by " + p.By }),
-	event.ContactSession:  summary(func(p *fact.Peer) string { return peer(*p) }),
-	event.ContactChanged:  summary(changed),
+	event.ContactSession: summary(func(p *fact.ContactSession) string {
+		if p.Chat == "" {
+			return peer(p.Peer)
+		}
+		return peer(p.Peer) + ", " + p.Chat
+	}),
+	event.ContactChanged: summary(changed),
 	event.StrangerIgnored: summary(func(p *fact.StrangerIgnored) string {
 		if p.Since > 0 {
 			return fmt.Sprintf("%s, and %d before", peer(p.Peer), p.Since)

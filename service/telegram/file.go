@@ -128,7 +128,7 @@ func kindOf(path string) fileKind {
 	if err != nil || info.Size() > largestPhoto {
 		return document
 	}
-	head := make([]byte, 512) // the bytes that DetectContentType reads
+	head := make([]byte, 512)    // the bytes that DetectContentType reads
 	n, _ := io.ReadFull(f, head) // a shorter file has fewer bytes
 	switch http.DetectContentType(head[:n]) {
 	case "image/png", "image/jpeg", "image/webp":

@@ -208,8 +208,8 @@ func (c *Channel) file(ctx context.Context, m channel.Outbound, o outgoing) (str
 	return id, err
 }
 
-// movedFile sends m's file, also to the new chat of a migrated group. If the server refuses the formatting of the text,
-// movedFile sends plain text.
+// movedFile sends m's file, also to the new chat of a migrated group. If the server refuses the formatting of the
+// text, movedFile sends plain text.
 func (c *Channel) movedFile(ctx context.Context, kind fileKind, m channel.Outbound, o outgoing) (string, error) {
 	id, err := c.sendFile(ctx, kind, m, o)
 	if chat := moved(err); chat != "" {

@@ -94,6 +94,13 @@ type Platform interface {
 	Delete(of Person)
 }
 
+// Threads is a platform with a group that has threads. A message of a person in a thread mentions the bot.
+type Threads interface {
+	Platform
+	// Thread returns a person in the thread with this name.
+	Thread(name string, of Person) Person
+}
+
 // Person is a person on a platform, as the channel names the person.
 type Person struct {
 	Name    string

@@ -57,6 +57,8 @@ type platform struct {
 	mine   sync.Mutex // guards the fields below
 	people int
 	files  int
+	// threads has the ids of the group's threads by their names.
+	threads map[string]string
 }
 
 // operation returns the operation of a route. A connection to the gateway begins with two calls, and the history
@@ -101,8 +103,31 @@ func (p *platform) Join(name string) channeltest.Person {
 		Chat: fmt.Sprint(4100000000000000000 + p.people)}
 }
 
+func (p *platform) Thread(name string, of channeltest.Person) channeltest.Person {
+	p.mine.Lock()
+	defer p.mine.Unlock()
+	if p.threads == nil {
+		p.threads = map[string]string{}
+	}
+	if p.threads[name] == "" {
+		p.threads[name] = fmt.Sprint(4300000000000000000 + len(p.threads))
+		p.AddChannel(p.threads[name], Thread)
+	}
+	of.Chat = p.threads[name]
+	return of
+}
+
+// shared reports whether a channel belongs to a guild.
+func (p *platform) shared(id string) (shared bool) {
+	p.update(func() { shared = p.Server.place(id).guild != "" })
+	return shared
+}
+
 func (p *platform) Write(from channeltest.Person, m channeltest.Message) string {
 	members := map[string]any{"content": channeltest.JSON(m.Text)}
+	if p.shared(from.Chat) {
+		members = Mention(m.Text)
+	}
 	if m.ReplyTo != "" {
 		members["type"] = 19
 		members["message_reference"] = map[string]any{"message_id": last(m.ReplyTo), "channel_id": from.Chat}

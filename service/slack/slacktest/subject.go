@@ -45,6 +45,8 @@ type platform struct {
 	people int
 	held   []*Envelope
 	holds  bool
+	// threads has the times of the first messages of the group's threads by their names.
+	threads map[string]string
 }
 
 // operation returns the operation of a method.
@@ -110,8 +112,28 @@ func (p *platform) Join(name string) channeltest.Person {
 	return channeltest.Person{Name: name, Contact: id, Chat: fmt.Sprint("D0PERSON", n)}
 }
 
+// group is the channel with threads.
+const group = "C0GROUP"
+
+func (p *platform) Thread(name string, of channeltest.Person) channeltest.Person {
+	p.mine.Lock()
+	defer p.mine.Unlock()
+	if p.threads == nil {
+		p.threads = map[string]string{}
+	}
+	if p.threads[name] == "" {
+		p.threads[name] = p.Now()
+	}
+	of.Chat = group + "/" + p.threads[name]
+	return of
+}
+
 func (p *platform) Write(from channeltest.Person, m channeltest.Message) string {
 	members := map[string]any{}
+	place, thread, shared := strings.Cut(from.Chat, "/")
+	if shared {
+		members["type"], members["channel_type"], members["thread_ts"] = "app_mention", nil, thread
+	}
 	if _, ts, ok := strings.Cut(m.ReplyTo, ":"); ok {
 		members["thread_ts"], members["parent_user_id"] = ts, BotUser
 	}
@@ -127,19 +149,22 @@ func (p *platform) Write(from channeltest.Person, m channeltest.Message) string 
 	ts := p.Now()
 	// Slack marks the words of people in this way.
 	words := strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(m.Text)
+	if shared {
+		words = "<@" + BotUser + "> " + words
+	}
 	members["text"] = channeltest.JSON(words)
-	e := Said(from.Chat, from.Contact, "", ts, members)
+	e := Said(place, from.Contact, "", ts, members)
 	if p.holds {
 		p.held = append(p.held, e)
 	} else {
 		p.Deliver(e)
 	}
-	return from.Chat + ":" + ts
+	return place + ":" + ts
 }
 
 func (p *platform) Press(from channeltest.Person, sent, data string) {
-	_, ts, _ := strings.Cut(sent, ":")
-	p.Server.Press(from.Contact, from.Chat, ts, data)
+	place, ts, _ := strings.Cut(sent, ":")
+	p.Server.Press(from.Contact, place, ts, data)
 }
 
 func (p *platform) Sent() (list []channeltest.Sent) {

@@ -291,8 +291,8 @@ func (s *Server) send(method string, req request) (any, *problem) {
 		nil
 }
 
-// asPhoto checks a photo as https://core.telegram.org/bots/api#sendphoto describes it: at most 10 MB, at most 10,000 for
-// the sum of width and height, and a ratio of at most 20.
+// asPhoto checks a photo as https://core.telegram.org/bots/api#sendphoto describes it: at most 10 MB, at most 10,000
+// for the sum of width and height, and a ratio of at most 20.
 func asPhoto(f *File) *problem {
 	if f == nil {
 		return &problem{400, "Bad Request: there is no photo in the request"}
