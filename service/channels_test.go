@@ -20,16 +20,15 @@ import (
 	"github.com/perlica/perlica/service/email/emailtest"
 	"github.com/perlica/perlica/service/feishu/feishutest"
 	"github.com/perlica/perlica/service/local"
-	"github.com/perlica/perlica/service/local/localtest"
 	"github.com/perlica/perlica/service/matrix/matrixtest"
 	"github.com/perlica/perlica/service/slack/slacktest"
 	"github.com/perlica/perlica/service/telegram/telegramtest"
 	"github.com/perlica/perlica/service/webhook/webhooktest"
 )
 
-// subjects are the channels over which the bridge is tested.
+// subjects are the channels over which the bridge is tested. All other tests of this package use the local channel.
 var subjects = []channeltest.Subject{discordtest.Subject(), emailtest.Subject(), feishutest.Subject(),
-	localtest.Subject(), matrixtest.Subject(), slacktest.Subject(), telegramtest.Subject(), webhooktest.Subject()}
+	matrixtest.Subject(), slacktest.Subject(), telegramtest.Subject(), webhooktest.Subject()}
 
 var (
 	channelMessages = flag.Int("channel-messages", 30, "how many messages TestChannelKilled sends over each channel")
