@@ -6,10 +6,8 @@ import (
 	"context"
 	"iter"
 	"maps"
-	"math"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/coder/acp-go-sdk"
@@ -69,28 +67,28 @@ var (
 func ReadPastQuestions(ctx context.Context, log event.Reader, at shell.Place, since time.Time,
 	progress func(event.Seq)) ([]PastQuestion, error) {
 	p := pastReader{log: log, home: at, progress: progress, runs: map[event.RunID]*pastRun{},
-		sessions: map[event.SessionID]*pastSession{}, places: map[string]shell.Place{}, read: map[string]*onceRead{}}
+		sessions: map[event.SessionID]*pastSession{}, places: map[string]shell.Place{}, read: map[string]readRequest{}}
 	var list []*pastQuestion
 	asked := map[event.InteractionID]*pastQuestion{}
 	facts := event.Query{Since: since, Types: []event.Type{event.InteractionRequested, event.InteractionAnswered,
 		event.InteractionLapsed, event.PolicyDecided, event.MessageReceived, event.Requested}}
-	for f, err := range ahead(ctx, log, facts, readPastFact) {
+	for e, err := range ahead(log.Events(ctx, facts)) {
 		if err != nil {
 			return nil, err
 		}
-		switch e := f.Event; e.Type {
+		switch e.Type {
 		case event.MessageReceived, event.Requested:
-			p.addFact(f)
+			p.addFact(e)
 		case event.InteractionAnswered, event.InteractionLapsed:
 			if q := asked[e.Interaction]; q != nil {
-				if q.End = f.end; f.err != nil {
+				if q.End, err = interaction.DecodeEnd(e); err != nil {
 					q.Lacks = cmp.Or(q.Lacks, lacksPayload)
 				}
 			}
 		default:
-			if f.question != nil {
-				list = append(list, f.question)
-				asked[e.Interaction] = f.question
+			if q := newPastQuestion(e); q != nil {
+				list = append(list, q)
+				asked[e.Interaction] = q
 			}
 		}
 	}
@@ -107,74 +105,45 @@ func ReadPastQuestions(ctx context.Context, log event.Reader, at shell.Place, si
 	return p.readRequests(ctx, list, first)
 }
 
-// partLength is the number of events of the log, of any type, in a part that a goroutine of ahead reads.
-const partLength = 1024
-
-// ahead yields the results of the function "parse" for the events of a query, in the order of the log. Two goroutines
-// read, check and parse parts of the log before the loop needs them. So the loop uses more than one processor. The
-// goroutines have ended when the loop ends. The function "parse" must change nothing that another goroutine uses.
-func ahead[T any](ctx context.Context, log event.Reader, q event.Query,
-	parse func(event.Event) T) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		ctx, cancel := context.WithCancel(ctx)
-		var wg sync.WaitGroup
-		defer wg.Wait()
-		defer cancel()
-		var none T
-		newest, ok, err := log.Last(ctx, q)
-		if err != nil {
-			yield(none, err)
-		}
-		if err != nil || !ok {
-			return
-		}
-		type part struct {
-			list []T
-			err  error
-		}
-		read := func(q event.Query) (p part) {
-			for e, err := range log.Events(ctx, q) {
-				if err != nil {
-					p.err = err
-					break
+// ahead yields the events of a sequence. Another goroutine reads the events, so that reading and handling use two
+// processors. It has ended when the loop ends.
+func ahead(events iter.Seq2[event.Event, error]) iter.Seq2[event.Event, error] {
+	type read struct {
+		event.Event
+		err error
+	}
+	return func(yield func(event.Event, error) bool) {
+		const some = 256
+		batches, stop := make(chan []read, 2), make(chan struct{})
+		go func() {
+			defer close(batches)
+			batch := make([]read, 0, some)
+			for e, err := range events {
+				if batch = append(batch, read{e, err}); len(batch) < some && err == nil {
+					continue
 				}
-				p.list = append(p.list, parse(e))
-			}
-			return p
-		}
-		parts := make([]chan part, (newest.Seq-q.After+partLength-1)/partLength)
-		for i := range parts {
-			parts[i] = make(chan part)
-		}
-		for worker := range 2 {
-			wg.Go(func() {
-				for i := worker; i < len(parts); i += 2 {
-					of := q
-					of.After = q.After + event.Seq(i)*partLength
-					of.Until = min(of.After+partLength, newest.Seq)
-					select {
-					case parts[i] <- read(of):
-					case <-ctx.Done():
-						return
-					}
-				}
-			})
-		}
-		for _, next := range parts {
-			var p part
-			select {
-			case p = <-next:
-			case <-ctx.Done():
-				p.err = context.Cause(ctx)
-			}
-			for _, v := range p.list {
-				if !yield(v, nil) {
+				select {
+				case batches <- batch:
+					batch = make([]read, 0, some)
+				case <-stop:
 					return
 				}
 			}
-			if p.err != nil {
-				yield(none, p.err)
-				return
+			select {
+			case batches <- batch:
+			case <-stop:
+			}
+		}()
+		defer func() {
+			close(stop)
+			for range batches { // until the goroutine has ended
+			}
+		}()
+		for batch := range batches {
+			for _, r := range batch {
+				if !yield(r.Event, r.err) {
+					return
+				}
 			}
 		}
 	}
@@ -201,7 +170,7 @@ func (p *pastReader) readInputs(ctx context.Context, list []*pastQuestion) (even
 				if err != nil {
 					return 0, err
 				}
-				p.addFact(readPastFact(e))
+				p.addFact(e)
 			}
 		}
 		if seq := p.runOf(q.Run).input.Seq; seq > 0 {
@@ -209,33 +178,6 @@ func (p *pastReader) readInputs(ctx context.Context, list []*pastQuestion) (even
 		}
 	}
 	return first, nil
-}
-
-// pastFact is a fact with its decoded payload.
-type pastFact struct {
-	event.Event
-	question *pastQuestion
-	end      *interaction.TakenError
-	input    fact.MessageReceived
-	called   fact.Requested
-	err      error // of decoding
-}
-
-// readPastFact decodes a fact that ReadPastQuestions needs.
-func readPastFact(e event.Event) (f pastFact) {
-	f.Event = e
-	switch e.Type {
-	case event.MessageReceived:
-		f.input, f.err = fact.Decode[fact.MessageReceived](e)
-	case event.Requested:
-		f.called, f.err = fact.Decode[fact.Requested](e)
-	case event.InteractionAnswered, event.InteractionLapsed:
-		f.end, f.err = interaction.DecodeEnd(e)
-	default:
-		f.question = newPastQuestion(e)
-	}
-	f.Payload, f.input.Text = nil, "" // they may be large
-	return f
 }
 
 // pastQuestion is a question with the parts that the log recorded about its judgement.
@@ -283,9 +225,7 @@ type pastReader struct {
 	runs     map[event.RunID]*pastRun
 	sessions map[event.SessionID]*pastSession
 	places   map[string]shell.Place // by the directory of the run
-
-	mu   sync.Mutex           // guards read
-	read map[string]*onceRead // by everything that the reading depends on
+	read     map[string]readRequest // by everything that the reading depends on
 }
 
 // readRequest is a request with the parts that differs compares.
@@ -317,7 +257,7 @@ type setUp struct {
 // readSetUps reads the agents' names and sandboxes of all sessions.
 func (p *pastReader) readSetUps(ctx context.Context, until event.Seq) error {
 	q := event.Query{Until: until, Types: []event.Type{event.SessionStarted, event.SandboxEntered}}
-	for e, err := range p.log.Events(ctx, q) {
+	for e, err := range ahead(p.log.Events(ctx, q)) {
 		if err != nil {
 			return err
 		}
@@ -344,9 +284,9 @@ func (p *pastReader) readSetUps(ctx context.Context, until event.Seq) error {
 
 // pastRun is a run with the tool calls that its agent has described so far.
 type pastRun struct {
-	input    pastFact // zero until it was read
-	missing  bool     // the log has no input
-	called   pastFact // the intent; zero until it was read
+	input    event.Event // zero until it was read
+	missing  bool        // the log has no input
+	called   event.Event // the intent; zero until it was read
 	sums     *accumulator
 	requests map[string]*pastRequest // the newest of each JSON-RPC id
 }
@@ -361,13 +301,13 @@ func (p *pastReader) runOf(id event.RunID) *pastRun {
 }
 
 // addFact adds the input or the intent of a run.
-func (p *pastReader) addFact(f pastFact) {
+func (p *pastReader) addFact(e event.Event) {
 	switch {
-	case f.Run == "":
-	case f.Type == event.MessageReceived:
-		p.runOf(f.Run).input = f
+	case e.Run == "":
+	case e.Type == event.MessageReceived:
+		p.runOf(e.Run).input = e
 	default:
-		p.runOf(f.Run).called = f
+		p.runOf(e.Run).called = e
 	}
 }
 
@@ -379,117 +319,67 @@ type pastRequest struct {
 
 // readRequests reads the events from the event "first" on. It reads a question's request after all earlier events.
 func (p *pastReader) readRequests(ctx context.Context, list []*pastQuestion, first event.Seq) ([]PastQuestion, error) {
-	asking := map[event.RunID]bool{}
+	out := make([]PastQuestion, 0, len(list))
+	next := func(before event.Seq) error {
+		for len(out) < len(list) && (before == 0 || list[len(out)].seq < before) {
+			q := list[len(out)]
+			if q.Lacks == nil {
+				if err := p.readQuestion(q); err != nil {
+					return err
+				}
+			}
+			out = append(out, q.PastQuestion)
+		}
+		return nil
+	}
+	asking := map[event.RunID]bool{} // the runs with a question
 	for _, q := range list {
 		asking[q.Run] = q.Run != ""
 	}
-	parse := func(e event.Event) (l pastLine) {
-		l.seq = e.Seq
-		if asking[e.Run] && bytes.Contains(e.Payload, []byte("toolCall")) {
-			l.run = e.Run
-			l.tool, l.request = provider.ParseTool(e.Payload)
-		}
-		return l
-	}
-	requests := make(chan *pastReading, 256)
-	var workers sync.WaitGroup
-	for range 2 {
-		workers.Go(func() {
-			for r := range requests {
-				p.readRequest(r)
-			}
-		})
-	}
-	var readings []*pastReading
-	next := 0
-	upTo := func(seq event.Seq) {
-		for ; next < len(list) && list[next].seq < seq; next++ {
-			if r := p.readingOf(list[next]); r != nil {
-				readings = append(readings, r)
-				requests <- r
-			}
-		}
-	}
 	events := event.Query{After: first - 1, Until: list[len(list)-1].seq,
 		Types: []event.Type{event.NotificationReceived}}
-	var err error
-	for l, lerr := range ahead(ctx, p.log, events, parse) {
-		if err = lerr; err != nil {
-			break
+	for e, err := range ahead(p.log.Events(ctx, events)) {
+		if err != nil {
+			return nil, err
 		}
-		upTo(l.seq)
+		if err := next(e.Seq); err != nil {
+			return nil, err
+		}
 		if p.progress != nil {
-			p.progress(l.seq)
+			p.progress(e.Seq)
 		}
-		if l.tool != nil || l.request != nil {
-			p.runOf(l.run).addLine(l)
-		}
-	}
-	if err == nil {
-		upTo(math.MaxInt64)
-	}
-	close(requests)
-	workers.Wait()
-	for _, r := range readings {
-		if err == nil {
-			err = p.judgeReading(r)
+		if asking[e.Run] {
+			p.runOf(e.Run).addLine(e)
 		}
 	}
-	if err != nil {
-		return nil, err
-	}
-	out := make([]PastQuestion, len(list))
-	for i, q := range list {
-		out[i] = q.PastQuestion
-	}
-	return out, nil
-}
-
-// pastLine is a line of an agent. The line describes a tool call or asks for permission, or both fields are nil.
-type pastLine struct {
-	seq     event.Seq
-	run     event.RunID
-	tool    *provider.ToolCall
-	request *provider.PermissionRequest
+	return out, next(0)
 }
 
 // addLine adds a line of the agent. A line before the call may repeat an earlier turn, so its tool calls do not count.
-func (r *pastRun) addLine(l pastLine) {
+func (r *pastRun) addLine(e event.Event) {
+	if !bytes.Contains(e.Payload, []byte("toolCall")) {
+		return
+	}
+	tool, p := provider.ParseTool(e.Payload)
 	switch {
-	case l.request != nil:
-		announced, whole := r.sums.addQuestion(l.request.Tool)
-		l.request.Tool = whole
-		r.requests[l.request.ID] = &pastRequest{l.request, announced}
-	case r.called.Seq > 0 && r.called.Seq < l.seq:
-		r.sums.mergeTool(*l.tool)
+	case p != nil:
+		announced, whole := r.sums.addQuestion(p.Tool)
+		p.Tool = whole
+		r.requests[p.ID] = &pastRequest{p, announced}
+	case tool != nil && r.called.Seq > 0 && r.called.Seq < e.Seq:
+		r.sums.mergeTool(*tool)
 	}
 }
 
-// pastReading is the reading of a question's request.
-type pastReading struct {
-	*pastQuestion
-	asker
-	asking
-	announced provider.ToolCall
-	now       setUp
-	request   *onceRead
-	err       error
-}
-
-// onceRead is a request that several questions have. It is read once.
-type onceRead struct {
-	sync.Once
-	readRequest
-	err error
-}
-
-// readingOf returns the reading of a question's request. It returns nil if the question cannot be judged again.
-func (p *pastReader) readingOf(q *pastQuestion) *pastReading {
-	if q.Lacks != nil {
+// readQuestion reads the request of a question, and compares the reading with the record.
+func (p *pastReader) readQuestion(q *pastQuestion) error {
+	r := p.runs[q.Run]
+	if r == nil || r.input.Seq == 0 {
+		q.Lacks = lacksInput
 		return nil
 	}
-	r := p.runs[q.Run]
-	if r == nil || r.input.Seq == 0 || r.input.err != nil {
+	input, err := fact.Decode[fact.MessageReceived](r.input)
+	if err != nil {
 		q.Lacks = lacksInput
 		return nil
 	}
@@ -498,56 +388,34 @@ func (p *pastReader) readingOf(q *pastQuestion) *pastReading {
 		q.Lacks = lacksRequest
 		return nil
 	}
-	input := r.input.input
 	q.Rules = input.Rules
+	called, _ := fact.Decode[fact.Requested](r.called) // without an intent the agent's command is unknown
 	now := p.setUpOf(q)
-	// Without an intent the agent's command is unknown.
-	k := asker{speaker{input.Provider, knownAgent(input.Provider, now.agent)}, "", r.called.called.Agent}
-	return &pastReading{pastQuestion: q, asker: k, announced: req.announced, now: now,
-		asking: asking{PermissionRequest: req.PermissionRequest, place: p.placeOf(input.Dir)}}
-}
-
-// readRequest reads the request as if the session had changed no files. Several goroutines may call it at once.
-func (p *pastReader) readRequest(r *pastReading) {
-	key := r.asker.key(r.asking, r.announced)
-	p.mu.Lock()
-	if p.read[key] == nil {
-		p.read[key] = &onceRead{}
-	}
-	r.request = p.read[key]
-	p.mu.Unlock()
-	r.request.Do(func() { r.request.readRequest, r.request.err = r.readWith(nil) })
-}
-
-// readWith reads the request of a session that had changed these files.
-func (r *pastReading) readWith(changed shell.Changed) (readRequest, error) {
-	a := r.asking
-	read, err := r.asker.readQuestion(&a, r.announced, func() (shell.Changed, error) { return changed, nil })
-	if err != nil {
-		return readRequest{}, err
-	}
-	return newReadRequest(read.Request), nil
-}
-
-// judgeReading compares the reading with the record. The files that the session changed can only raise the tier, and
-// they take long to compute. So they count only if the reading differs without them.
-func (p *pastReader) judgeReading(r *pastReading) error {
-	got, err := r.request.readRequest, r.request.err
-	if err != nil {
-		return err
-	}
-	if r.Lacks = r.differs(got, r.now); r.Lacks != nil && !r.now.isBox() {
-		changed, err := p.changedFiles(r.pastQuestion, r.speaker, r.place)
-		if err == nil {
-			got, err = r.readWith(changed)
-		}
+	k := asker{speaker{input.Provider, knownAgent(input.Provider, now.agent)}, "", called.Agent}
+	a := asking{PermissionRequest: req.PermissionRequest, place: p.placeOf(input.Dir)}
+	key := k.key(a, req.announced)
+	got, known := p.read[key]
+	if !known {
+		read, err := k.readQuestion(&a, req.announced, func() (shell.Changed, error) { return nil, nil })
 		if err != nil {
 			return err
 		}
-		r.Lacks = r.differs(got, r.now)
+		got = newReadRequest(read.Request)
+		p.read[key] = got
 	}
-	if r.Lacks == nil {
-		r.Request = got.Assessed
+	// The files that the session changed can only raise the tier, and they take long to compute.
+	if q.Lacks = q.differs(got, now); q.Lacks != nil && !now.isBox() {
+		read, err := k.readQuestion(&a, req.announced, func() (shell.Changed, error) {
+			return p.changedFiles(q, k.speaker, a.place)
+		})
+		if err != nil {
+			return err
+		}
+		got = newReadRequest(read.Request)
+		q.Lacks = q.differs(got, now)
+	}
+	if q.Lacks == nil {
+		q.Request = got.Assessed
 	}
 	return nil
 }
