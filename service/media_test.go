@@ -53,7 +53,7 @@ func TestVoice(t *testing.T) {
 
 // picturesOver checks that the pictures of an answer and the last pictures of its tools arrive as pictures, in order
 // and once, also after a restart. The agent's word about a type does not count.
-func picturesOver(w *world, v *venue, _ channeltest.Subject) {
+func picturesOver(w *world, v *venue, s channeltest.Subject) {
 	const chunk = `@update {"sessionUpdate":"agent_message_chunk","content":`
 	encode := base64.StdEncoding.EncodeToString
 	picture := func(width int) string {
@@ -82,7 +82,7 @@ func picturesOver(w *world, v *venue, _ channeltest.Subject) {
 			}
 			text := "file " + m.File.Name
 			for width := range 6 {
-				if m.File.Picture && bytes.Equal(m.File.Data, channeltest.Picture(width, 1)) {
+				if m.File.Picture == s.Shows() && bytes.Equal(m.File.Data, channeltest.Picture(width, 1)) {
 					text = fmt.Sprint("picture ", width)
 				}
 			}

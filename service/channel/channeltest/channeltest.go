@@ -45,6 +45,7 @@ const (
 	Edits        Capability = "edits"
 	FilesIn      Capability = "files of people"
 	FilesOut     Capability = "files of the bot"
+	Pictures     Capability = "pictures that people see themselves"
 	Captions     Capability = "texts in the message of a file"
 	Replies      Capability = "replies that name a message"
 	Orders       Capability = "numbers that give the order of messages"
@@ -219,6 +220,12 @@ func (f *Faults) Next(on Operation, fits func(Fault) bool) Fault {
 var needs = map[Fault]Capability{
 	RateLimit: RateLimits, ServerError: ServerErrors, LateServerError: ServerErrors, Half: HalfAnswers, Drop: Drops,
 	LateDrop: LostAnswers,
+}
+
+// Shows reports whether people see a picture itself. Otherwise it comes as a file.
+func (s Subject) Shows() bool {
+	_, lacks := s.Lacks[Pictures]
+	return !lacks
 }
 
 // Has reports whether a subject's platform can misbehave in this way.

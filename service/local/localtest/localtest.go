@@ -29,6 +29,7 @@ func Subject() channeltest.Subject {
 			return local.Listen(address, limits)
 		},
 		Lacks: map[channeltest.Capability]string{
+			channeltest.Pictures:  "a phone in a terminal stores the file",
 			channeltest.HalfPairs: "a phone writes UTF-8 alone", channeltest.Echoes: "a phone sends nothing back",
 			channeltest.Connects: noServer, channeltest.RateLimits: noServer, channeltest.ServerErrors: noServer,
 			channeltest.HalfAnswers: repeats, channeltest.Drops: repeats, channeltest.LostAnswers: repeats,

@@ -43,6 +43,7 @@ func Subject() channeltest.Subject {
 				Format: channel.Plain, Text: longest, Files: files, Timeout: time.Minute})
 		},
 		Lacks: map[channeltest.Capability]string{
+			channeltest.Pictures:    "the gateway decides how people see a file",
 			channeltest.HalfPairs:   "the sender gets the status 400",
 			channeltest.Echoes:      "a reply that comes back has other members than a message, so it is refused",
 			channeltest.Connects:    "the gateway connects to the channel",
