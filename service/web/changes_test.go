@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -262,12 +263,12 @@ func TestRulesOverHTTP(t *testing.T) {
 // leavingClient is the context of a client that goes away after some checks.
 type leavingClient struct {
 	context.Context
-	n    int
+	n    atomic.Int64
 	done context.CancelFunc
 }
 
 func (c *leavingClient) Err() error {
-	if c.n--; c.n < 0 {
+	if c.n.Add(-1) < 0 {
 		c.done()
 	}
 	return c.Context.Err()
@@ -283,7 +284,9 @@ func TestAbandonedReadings(t *testing.T) {
 	} {
 		for n := range 3 {
 			ctx, cancel := context.WithCancel(t.Context())
-			r := &request{Request: httptest.NewRequestWithContext(&leavingClient{ctx, n, cancel}, "GET", path, nil)}
+			client := &leavingClient{Context: ctx, done: cancel}
+			client.n.Store(int64(n))
+			r := &request{Request: httptest.NewRequestWithContext(client, "GET", path, nil)}
 			out := httptest.NewRecorder()
 			if n == 0 {
 				cancel()
