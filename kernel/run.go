@@ -78,11 +78,16 @@ func (r *Runner) answerInput(ctx context.Context, t *Turn, source agentSource) (
 	}
 	afterTurn := r.observeTree(run)
 	defer afterTurn()
-	// A budget that is used up refuses the call before the agent is started. Step ① checks the budgets again.
-	if err := run.checkBudgets(ctx); err != nil {
+	// A budget that is used up refuses the call before the agent is started. Step ① checks the budgets again. This check
+	// needs the lock, too, because many processes would otherwise wait too long for SQLite's lock of the view.
+	_, release, err := run.reserveCall(ctx)
+	switch {
+	case err == nil:
+		release()
+	case run.stopped == nil:
 		return record.Result{}, err
 	}
-	err = source.provideAgent(ctx, run)
+	err = source.provideAgent(ctx, run) // a stopped run fails there
 
 	// ① The intent is synced, in the log and in the .intents file. If the process dies after that, recovery finds an
 	// intent without an outcome.

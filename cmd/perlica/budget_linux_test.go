@@ -19,13 +19,14 @@ func TestBudgetOfACrowd(t *testing.T) {
 	var called, refused atomic.Int32
 	for range 50 {
 		all.Go(func() {
-			switch code := w.start("run", "hello").wait(); code {
+			j := w.start("run", "hello")
+			switch code := j.wait(); code {
 			case 0:
 				called.Add(1)
 			case 10:
 				refused.Add(1)
 			default:
-				t.Errorf("exit code %d", code)
+				t.Errorf("exit code %d: %s", code, j.stderr.String())
 			}
 		})
 	}
