@@ -71,7 +71,7 @@ func TestChecked(t *testing.T) {
 	for _, c := range []struct{ claim, data, mime, extension string }{
 		{"image/jpeg", "\x89PNG\r\n\x1a\n", "image/png", ".png"},
 		{"image/png", "MZ\x90", "application/octet-stream", ".bin"},
-		{"Audio/OGG", "fLaC", "audio/flac", ".flac"},
+		{"Audio/OGG", "fLaC\x00", "audio/flac", ".flac"},
 		{"application/x-sh", "#!/bin/sh", "application/octet-stream", ".bin"},
 		{"", "GIF89a", "image/gif", ".gif"},
 		{"text/plain", "BM is a text", "text/plain", ".txt"},

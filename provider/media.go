@@ -2,13 +2,16 @@ package provider
 
 import "strings"
 
-// mediaStarts maps the first bytes of a file to its type. A longer start comes before a shorter one that begins it.
+// mediaStarts maps the first bytes of a file to its type. Where a text could begin with the same letters, a start has the
+// next byte, too.
 var mediaStarts = [][2]string{
 	{"\x89PNG\r\n\x1a\n", "image/png"}, {"\xff\xd8\xff", "image/jpeg"}, {"GIF87a", "image/gif"}, {"GIF89a", "image/gif"},
-	{"BM", "image/bmp"}, {"\x00\x00\x01\x00", "image/x-icon"}, {"\x00\x00\x02\x00", "image/x-icon"},
-	{"ID3", "audio/mpeg"}, {"\xff\xfb", "audio/mpeg"}, {"\xff\xf3", "audio/mpeg"}, {"\xff\xf2", "audio/mpeg"},
+	{"\x00\x00\x01\x00", "image/x-icon"}, {"\x00\x00\x02\x00", "image/x-icon"},
+	{"ID3\x02", "audio/mpeg"}, {"ID3\x03", "audio/mpeg"}, {"ID3\x04", "audio/mpeg"},
+	{"\xff\xfb", "audio/mpeg"}, {"\xff\xf3", "audio/mpeg"}, {"\xff\xf2", "audio/mpeg"},
 	{"\xff\xf1", "audio/aac"}, {"\xff\xf9", "audio/aac"},
-	{"fLaC", "audio/flac"}, {"#!AMR", "audio/amr"}, {"caff", "audio/x-caf"},
+	{"fLaC\x00", "audio/flac"}, {"fLaC\x80", "audio/flac"}, {"caff\x00", "audio/x-caf"},
+	{"#!AMR\n", "audio/amr"}, {"#!AMR-WB\n", "audio/amr-wb"},
 }
 
 // soundsInOgg are the first bytes of a sound's first packet in an Ogg file. The packet begins after the header of 28
@@ -31,6 +34,8 @@ func MediaType(data []byte) string {
 		return ""
 	}
 	switch {
+	case head[:2] == "BM" && head[6:10] == "\x00\x00\x00\x00": // these bytes are reserved
+		return "image/bmp"
 	case head[:4] == "RIFF" && head[8:14] == "WEBPVP":
 		return "image/webp"
 	case head[:4] == "RIFF" && head[8:12] == "WAVE":
