@@ -11,7 +11,7 @@ import (
 
 // untilMost is the longest time that await tries. untilPause is its pause between two tries.
 const (
-	untilMost  = 2 * time.Minute // A busy machine may stop a process for a while.
+	untilMost  = 5 * time.Minute // A busy machine may stop a process for a while.
 	untilPause = 50 * time.Millisecond
 )
 

@@ -54,8 +54,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// newReader returns a reader without a tab. The race detector excludes these tests: compiling the browser's whole protocol takes
-// minutes.
+// newReader returns a reader without a tab. The race detector excludes these tests: compiling the browser's whole
+// protocol takes minutes.
 func newReader(t *testing.T) reader {
 	t.Helper()
 	if testing.Short() {

@@ -30,7 +30,7 @@ func start(t *testing.T, change ...func(*Options)) *world {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	opt := Options{Command: self, Every: time.Millisecond, Settle: time.Millisecond, Timeout: 20 * time.Second}
+	opt := Options{Command: self, Every: time.Millisecond, Settle: time.Millisecond, Timeout: time.Minute}
 	for _, f := range change {
 		f(&opt)
 	}
@@ -71,7 +71,7 @@ func (w *world) log(t *testing.T) string {
 
 func (w *world) poll(t *testing.T, cursor string) ([]channel.Inbound, string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second) // for a message that never comes
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // for a message that never comes
 	defer cancel()
 	list, next, err := w.Poll(ctx, cursor)
 	if err != nil {

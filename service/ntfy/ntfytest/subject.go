@@ -81,7 +81,7 @@ func (p *platform) fault(call string) (f Fault) {
 
 func (p *platform) Address() string { return p.url }
 
-// Join returns the only person, whose id the channel derives from the topic.
+// Join returns the only person. The channel makes the id of the person from the topic.
 func (p *platform) Join(name string) channeltest.Person {
 	sum := sha256.Sum256([]byte("perlica ntfy topic " + subjectTopic))
 	id := "topic-" + hex.EncodeToString(sum[:6])
