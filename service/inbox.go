@@ -388,6 +388,7 @@ func (b *Bridge) makeRoom(mine *kernel.Conversation) {
 		b.mu.Lock()
 		alive := 0
 		var oldest *conversation
+		var since time.Time // the end of its last turn
 		for _, ib := range b.inboxByPeer {
 			ib.mu.Lock()
 			for chat, conv := range ib.convs {
@@ -396,8 +397,8 @@ func (b *Bridge) makeRoom(mine *kernel.Conversation) {
 					continue
 				}
 				alive++
-				if !running && (oldest == nil || conv.lastUsed.Before(oldest.lastUsed)) {
-					oldest = conv
+				if !running && (oldest == nil || conv.lastUsed.Before(since)) {
+					oldest, since = conv, conv.lastUsed
 				}
 			}
 			ib.mu.Unlock()
