@@ -185,6 +185,22 @@ const (
 	LateDrop Fault = "connection dropped after the effect"
 )
 
+// Await is [Platform.Wait] for a platform that closes a channel at each change. The function "next" returns the channel
+// that the next change closes.
+func Await(ctx context.Context, next func() <-chan struct{}, ok func() bool) error {
+	for {
+		changed := next()
+		if ok() {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
 // Faults are the faults of [Platform.Fail] that were not injected into a call yet. The zero value has none. Its
 // methods may be called from several goroutines.
 type Faults struct {

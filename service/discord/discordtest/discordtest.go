@@ -16,6 +16,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/perlica/perlica/service/channel/channeltest"
 )
 
 // Self is the id of the bot, and Application the id of its application.
@@ -154,19 +156,11 @@ func (s *Server) wake() {
 
 // Wait returns nil when ok returns true, and ctx's error when ctx ends first.
 func (s *Server) Wait(ctx context.Context, ok func() bool) error {
-	for {
+	return channeltest.Await(ctx, func() <-chan struct{} {
 		s.mu.Lock()
-		changed := s.changed
-		s.mu.Unlock()
-		if ok() {
-			return nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
+		defer s.mu.Unlock()
+		return s.changed
+	}, ok)
 }
 
 // newID returns an id of this moment. The caller holds mu.

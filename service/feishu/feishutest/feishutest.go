@@ -17,6 +17,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/perlica/perlica/service/channel/channeltest"
 )
 
 // These are the secret and the ids of the app.
@@ -170,19 +172,11 @@ func (s *Server) changed() {
 
 // Wait returns nil when ok returns true, and the error of ctx when ctx ends first. It calls ok after every change.
 func (s *Server) Wait(ctx context.Context, ok func() bool) error {
-	for {
+	return channeltest.Await(ctx, func() <-chan struct{} {
 		s.mu.Lock()
-		change := s.change
-		s.mu.Unlock()
-		if ok() {
-			return nil
-		}
-		select {
-		case <-change:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
+		defer s.mu.Unlock()
+		return s.change
+	}, ok)
 }
 
 // next returns a new id. The caller holds mu.

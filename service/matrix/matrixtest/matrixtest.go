@@ -17,6 +17,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/perlica/perlica/service/channel/channeltest"
 )
 
 // Bot is the user id of the account with the token of a server.
@@ -183,19 +185,11 @@ func (s *Server) Replay() {
 
 // Wait returns nil when ok returns true, and the error of ctx when ctx ends first. It calls ok after every change.
 func (s *Server) Wait(ctx context.Context, ok func() bool) error {
-	for {
+	return channeltest.Await(ctx, func() <-chan struct{} {
 		s.mu.Lock()
-		changed := s.changed
-		s.mu.Unlock()
-		if ok() {
-			return nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
+		defer s.mu.Unlock()
+		return s.changed
+	}, ok)
 }
 
 // problem is an answer that refuses a request.

@@ -121,17 +121,7 @@ func (p *platform) Sent() (list []channeltest.Sent) {
 }
 
 func (p *platform) Wait(ctx context.Context, ok func() bool) error {
-	for {
-		changed := p.Changed()
-		if ok() {
-			return nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
+	return channeltest.Await(ctx, p.Changed, ok)
 }
 
 func (p *platform) Reverse(func()) {}

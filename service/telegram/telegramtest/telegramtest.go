@@ -19,6 +19,8 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+
+	"github.com/perlica/perlica/service/channel/channeltest"
 )
 
 // Server is a Bot API server with one bot. It is an http.Handler. Its methods may be called from
@@ -282,17 +284,9 @@ func (s *Server) Calls(method string) int {
 // Wait returns nil when ok returns true, and ctx's error when ctx ends first. It calls ok after every change and every
 // call.
 func (s *Server) Wait(ctx context.Context, ok func() bool) error {
-	for {
+	return channeltest.Await(ctx, func() <-chan struct{} {
 		s.mu.Lock()
-		changed := s.changed
-		s.mu.Unlock()
-		if ok() {
-			return nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
+		defer s.mu.Unlock()
+		return s.changed
+	}, ok)
 }

@@ -314,19 +314,11 @@ func (p *platform) Sent() []channeltest.Sent {
 }
 
 func (p *platform) Wait(ctx context.Context, ok func() bool) error {
-	for {
+	return channeltest.Await(ctx, func() <-chan struct{} {
 		p.mu.Lock()
-		change := p.change
-		p.mu.Unlock()
-		if ok() {
-			return nil
-		}
-		select {
-		case <-change:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
+		defer p.mu.Unlock()
+		return p.change
+	}, ok)
 }
 
 func (p *platform) Redeliver() {
