@@ -8,13 +8,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coder/acp-go-sdk"
 	"github.com/google/uuid"
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/policy"
+	"github.com/perlica/perlica/provider"
 )
 
 // choosing returns a function for Turn.Show that answers every question with an option of the given kind.
@@ -251,4 +254,44 @@ func TestRevokedWhileItIsDecided(t *testing.T) {
 	if !revoked {
 		t.Error("nothing was revoked")
 	}
+}
+
+// TestToolBeforeThePrompt checks a tool that an agent starts after the begin of a turn and before its prompt. No
+// question of the turn can concern it, so it counts as unasked.
+func TestToolBeforeThePrompt(t *testing.T) {
+	r := openRunner(t)
+	agent := agents.Agent{Agent: provider.Agent{ID: agents.Predictable}}
+	a, err := r.Attach(t.Context(), Attachment{Setup: Setup{Dir: t.TempDir(), Agent: agent},
+		Opened: &provider.Session{ID: "s"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	turn := newClient(&run{r: r, refs: a.refs()})
+	defer turn.closeTurn()
+	a.beginTurn(turn)
+	tool := func(id acp.ToolCallId) {
+		a.Update(provider.Update{Tool: &provider.ToolCall{ID: id, Title: "make", Kind: "execute", Status: "in_progress",
+			RawInput: []byte(`{"command":"make"}`)}})
+	}
+	unasked := func() (n int) {
+		if err := r.log.Sync(); err != nil {
+			t.Fatal(err)
+		}
+		for _, err := range r.log.Events(t.Context(), event.Query{Types: []event.Type{event.PolicyUnasked}}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			n++
+		}
+		return n
+	}
+	if tool("before"); unasked() != 1 {
+		t.Errorf("%d tools are unasked before the prompt, want 1", unasked())
+	}
+	turn.sums.startTurn()
+	if tool("after"); unasked() != 1 {
+		t.Errorf("%d tools are unasked during the turn, want 1: the end of the turn reports the others", unasked())
+	}
+	a.finishTurn()
 }
