@@ -162,8 +162,8 @@ func (s *webServer) recordFlood() []byte {
 	return raw
 }
 
-// sendBare sends recorded bytes to all followers from memory, and returns the time until each has them. No server can
-// be quicker, because the followers themselves need most of this time.
+// sendBare sends recorded bytes to all followers from memory, and returns the time until each has them. The followers
+// themselves need most of this time.
 func sendBare(raw []byte) time.Duration {
 	opened := bytes.Index(raw, []byte("\n\n")) + 2
 	begin := make(chan struct{})

@@ -145,6 +145,7 @@ func testChinese(t *testing.T, b *browser) {
 		p.wait("document.querySelectorAll('.turn .outcome').length > $?", was)
 		p.chinese("died again", "(web:"+tokens[0].ID+")")
 		p.visit("#/record?q=Done")
+		p.wait("document.querySelector('mark')") // the results move the button
 		p.click("#logs button")
 		p.sees("此日志完好")
 		p.chinese("verified", "Done")
