@@ -58,13 +58,15 @@ func (a *App) Confirm(ctx context.Context, question string) (yes bool, err error
 		return false, noTerminal
 	}
 	defer func() { _ = tty.Close() }() // A failed close of a terminal loses no data.
-	fmt.Fprint(a.Stderr, a.Styles(a.Stderr).Bold(question)+" [y/N] ")
+	// The terminal echoes no key during a session. So a key that comes too early does not stand beside the answer.
 	err = tty.Session(func(keys *screen.Keys) error {
+		fmt.Fprint(a.Stderr, a.Styles(a.Stderr).Bold(question)+" [y/N] ")
 		key, err := keys.Next(ctx)
 		yes = key.Kind == screen.KeyRune && (key.Rune == 'y' || key.Rune == 'Y')
+		fmt.Fprint(a.Stderr, map[bool]string{true: "yes", false: "no"}[yes])
 		return err
 	})
-	fmt.Fprintln(a.Stderr, map[bool]string{true: "yes", false: "no"}[yes])
+	fmt.Fprintln(a.Stderr)
 	return yes, err
 }
 
