@@ -312,7 +312,7 @@ func lostKeys(old, now string) []string {
 			if m := section.FindStringSubmatch(strings.TrimSpace(line)); m != nil {
 				table = m[1]
 			} else if m := key.FindStringSubmatch(line); m != nil {
-				kind := m[2] // the first character of a text, a list or a table
+				kind := m[2] // the character that begins the value: a quote, a bracket or a brace
 				if m[3] != "" {
 					kind = "number"
 				}

@@ -73,7 +73,7 @@ func TestTheCheckpointFollowsAnAnswer(t *testing.T) {
 			if err != nil || len(lines) != 1 || lines[0].Size != 3 {
 				t.Errorf("%v, %v", lines, err)
 			}
-			_ = l.Close() // The test may have closed it already.
+			_ = l.Close() // The test may have closed the log already.
 			audit(t, l.Path())
 		})
 	}

@@ -185,7 +185,7 @@ func TestCheckpointOfTheSameTree(t *testing.T) {
 		}
 		write := mustAppend
 		if size > 4 {
-			write = mustEndRun // it makes the checkpoint
+			write = mustEndRun // the end of a run makes the checkpoint
 		}
 		write(t, first, fact(event.Truncated, event.Refs{}))
 		var c evidence.Checkpoint

@@ -91,7 +91,7 @@ func TestKillLosesNothingAcknowledged(t *testing.T) {
 				t.Fatal(err)
 			}
 			if n == 3*round+1 {
-				_ = cmd.Process.Kill() // it writes until the signal arrives
+				_ = cmd.Process.Kill() // the process writes until the signal arrives
 			}
 		}
 		_ = cmd.Wait() // the signal is its result

@@ -245,7 +245,7 @@ func TestCrowd(t *testing.T) {
 		counts: map[string]int{},
 	}
 	for range crowdSize {
-		c.startProcess() // All of them create the file.
+		c.startProcess() // All processes create the file.
 	}
 	dice := rand.New(rand.NewPCG(*tortureSeed, 9))
 	for c.killed < kills && !t.Failed() {

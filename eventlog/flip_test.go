@@ -67,7 +67,7 @@ func liveVictim(t *testing.T, v *victim) (dir string, events []event.Event) {
 	if err := os.CopyFS(dir, os.DirFS(filepath.Dir(path))); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Remove(filepath.Join(dir, "eventlog.db-shm")); err != nil { // The other handle made it.
+	if err := os.Remove(filepath.Join(dir, "eventlog.db-shm")); err != nil { // The other handle made this file.
 		t.Fatal(err)
 	}
 	events = collect(t, &l.Reader, event.Query{})

@@ -330,7 +330,7 @@ func TestPruneFails(t *testing.T) {
 		if dead := l.Err() != nil; dead != tc.dead {
 			t.Errorf("%s, %v: dead: %t", tc.point, tc.err, dead)
 		}
-		_ = l.Close() // it may have failed
+		_ = l.Close() // the log may have failed
 		if l, err = Open(t.Context(), path, Options{}); err != nil {
 			t.Fatal(err)
 		}

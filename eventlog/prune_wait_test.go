@@ -16,7 +16,7 @@ func TestPruneWaitsForReaders(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it waits as long as any writer does")
 	}
-	t.Parallel() // it waits most of the time
+	t.Parallel() // the test waits most of the time
 	l, path := pruneLog(t)
 	conn, err := dbOf(t, path).Connx(t.Context())
 	if err != nil {

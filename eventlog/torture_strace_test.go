@@ -59,7 +59,7 @@ type recorder struct {
 type syscallPoint struct {
 	call string
 	nth  int
-	ack  bool // it acknowledged events
+	ack  bool // the process acknowledged events
 }
 
 // An openFile is the file that belongs to a file descriptor.
@@ -93,7 +93,7 @@ func (r *recorder) performTraced(t *testing.T, s script, options ...string) []by
 	}
 	defer func() {
 		_ = f.Close()
-		_ = os.Remove(trace) // the file is long, and a long test makes many of them
+		_ = os.Remove(trace) // the file is long, and a long test makes many files
 	}()
 	if err := r.readTrace(bufio.NewScanner(f)); err != nil {
 		t.Fatal(err)

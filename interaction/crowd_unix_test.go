@@ -152,7 +152,7 @@ func TestNoAnswerIsMissed(t *testing.T) {
 		ticket := ask(t, asker, permission())
 		killed := all[0]
 		killed.sendLine(t, "die", ticket.ID)
-		_ = killed.cmd.Wait() // it was killed
+		_ = killed.cmd.Wait() // the process was killed
 		asker.Look(t.Context())
 		awaitAnswer(t, ticket, "killed")
 		if err := asker.Resolve(ticket, Resolution{Option: "once", Sent: true}); err != nil {

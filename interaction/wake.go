@@ -99,9 +99,9 @@ func removeStale(dir string, now time.Time) {
 		}
 		conn, err := net.DialTimeout("unix", path, time.Second)
 		if err == nil {
-			_ = conn.Close() // nothing was written to it
+			_ = conn.Close() // nothing was written
 		} else if errors.Is(err, syscall.ECONNREFUSED) {
-			_ = os.Remove(path) // another process may have removed it already
+			_ = os.Remove(path) // another process may have removed the socket already
 		}
 	}
 }
@@ -170,7 +170,7 @@ func (c *Coordinator) Asker(writer string) (pid int, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("interaction: %w: %w", errUnseen, err)
 	}
-	defer func() { _ = conn.Close() }() // nothing was written to it
+	defer func() { _ = conn.Close() }() // nothing was written
 	pid, ok := listenerOf(conn)
 	if !ok {
 		return 0, fmt.Errorf("interaction: %w", errUnseen)
@@ -185,7 +185,7 @@ func (c *Coordinator) Wake(writer string) error {
 	if err != nil {
 		return fmt.Errorf("interaction: %w: %w", ErrAskerGone, err)
 	}
-	defer func() { _ = conn.Close() }() // nothing was written to it
+	defer func() { _ = conn.Close() }() // nothing was written
 	if err := conn.SetReadDeadline(time.Now().Add(wakeTimeout)); err != nil {
 		return err
 	}

@@ -104,7 +104,7 @@ func (r *Runner) receivedEvent(f provider.Frame, refs event.Refs) event.Event {
 
 // startTurn opens the turn. The notice n is shown together with the next notice, or when the prompt is written.
 func (c *client) startTurn(n record.Started) {
-	c.show.holdNotice(n) // held, so that it is shown together with the agent's first update
+	c.show.holdNotice(n) // show the notice together with the agent's first update
 	c.sums.startTurn()
 }
 

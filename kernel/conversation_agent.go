@@ -95,7 +95,7 @@ func (c *Conversation) dropGone(ctx context.Context) {
 		if l.err == nil && l.conn.Err() != nil {
 			c.dropAgent(ctx, l)
 		}
-	default: // it is being started
+	default: // the agent is being started
 	}
 }
 
@@ -107,7 +107,7 @@ func (c *Conversation) afterTurn(ctx context.Context, l *keptAgent) {
 	select {
 	case <-l.ready:
 	default:
-		return // it is still being started
+		return // the agent is still being started
 	}
 	if l.err != nil || l.conn.Err() != nil {
 		c.dropAgent(ctx, l)

@@ -156,7 +156,7 @@ func typeOf(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = r.Close() }() // it was only read
+	defer func() { _ = r.Close() }() // the content was only read
 	head := make([]byte, provider.MediaHead)
 	_, err = io.ReadFull(r, head)
 	return provider.MediaType(head), err

@@ -203,7 +203,7 @@ func newPastQuestion(e event.Event) *pastQuestion {
 		var asked interaction.Question
 		asked, err = interaction.Decode(e)
 		s := asked.Subject
-		asked.Subject = interaction.Subject{} // it may be large, and Request has the same data
+		asked.Subject = interaction.Subject{} // Subject may be large, and Request has the same data
 		q.Question = &asked
 		q.Title, q.Kind, q.Commands, q.Paths = asked.Title, s.Kind, s.Commands, s.Paths
 		q.Tier, q.request, q.dir, q.leadsTo = shell.Tier(s.Tier), s.Request, s.Dir, s.LeadsTo
@@ -244,7 +244,7 @@ func newReadRequest(r policy.Request) readRequest {
 // pastSession has the agents, the sandboxes and the changed files of a session.
 type pastSession struct {
 	setUps  []setUp
-	changes *changes // nil until a judgement needs it
+	changes *changes // nil until a judgement needs the changes
 }
 
 // setUp has the agent and the sandbox of a session since the event seq.

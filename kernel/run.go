@@ -345,7 +345,7 @@ func (run *run) promptAgent(ctx context.Context) (provider.Answer, error) {
 				return call.Answer()
 			}
 			run.client.show.flushQueue()
-			run.warnOfSpace() // here it costs no time, because the agent works
+			run.warnOfSpace() // the check costs no time here, because the agent works
 		case <-answered:
 			return call.Answer()
 		case <-run.agent.conn.Gone():

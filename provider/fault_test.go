@@ -71,7 +71,7 @@ func TestAnswerWithoutLineFeed(t *testing.T) {
 // TestSlowClientOfTheGone checks that output that the agent wrote before it ended is read completely, even by a slow
 // client.
 func TestSlowClientOfTheGone(t *testing.T) {
-	const n = 300 // of 200 bytes each: together they fit into a pipe
+	const n = 300 // lines of 200 bytes, which together fit into a pipe
 	var c *provider.Conn
 	w := &watcher{}
 	w.update = func(provider.Update) { <-c.Exited() }

@@ -71,7 +71,7 @@ func (l *lineReader) nextLine() (Frame, error) {
 
 // hasLine reports whether a complete line is buffered.
 func (l *lineReader) hasLine() bool {
-	rest, _ := l.r.Peek(l.r.Buffered()) // all of it is buffered
+	rest, _ := l.r.Peek(l.r.Buffered()) // no error, because all these bytes are buffered
 	return bytes.IndexByte(rest, '\n') >= 0
 }
 

@@ -17,7 +17,7 @@ func TestUnreadableAnswer(t *testing.T) {
 	lines := func(s string) []string { return strings.Split(">"+strings.ReplaceAll(s, "\n", "\n>"), "\n") }
 	indented := func(prefix string) string {
 		var b bytes.Buffer
-		_ = json.Indent(&b, []byte(answer), prefix, "  ") // it is JSON
+		_ = json.Indent(&b, []byte(answer), prefix, "  ") // answer is JSON
 		return prefix + b.String()
 	}
 	for _, text := range []string{

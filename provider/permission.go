@@ -168,7 +168,7 @@ func (c *Conn) handleRequest(env Message) {
 	}
 	ofEditor := exception.Of(exception.Agent, env.Method).OfEditor()
 	if c.opt.Peer != nil && (!ofEditor || c.opt.Peer.Local(env.Frame)) {
-		return // the peer answers it
+		return // the peer answers this request
 	}
 	if c.opt.Forms && env.Method == acp.ClientMethodElicitationCreate {
 		c.requestForm(env)

@@ -115,7 +115,7 @@ func (c *Conn) writeLine(o *sending) error {
 		o.call.left.Store(true)
 	}
 	late := time.AfterFunc(c.opt.WriteTimeout, func() { c.failAndKill(deaf()) })
-	n, err := c.in.Write(append(o.line, '\n')) // failWith and Kill interrupt it
+	n, err := c.in.Write(append(o.line, '\n')) // failWith and Kill interrupt this write
 	late.Stop()
 	if err == nil {
 		return nil

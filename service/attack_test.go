@@ -159,8 +159,8 @@ func TestANumberForSomethingElse(t *testing.T) {
 	alice.expect("permission: reject")
 }
 
-// repair replaces the rights of a contact.
-func (w *world) repair(s *serving, p *person, rights ...access.Right) {
+// pairAgain unpairs a contact and pairs the same person with other rights.
+func (w *world) pairAgain(s *serving, p *person, rights ...access.Right) {
 	w.t.Helper()
 	list, err := s.Records().Contacts(w.t.Context())
 	if err != nil {
@@ -187,7 +187,7 @@ func TestRightsAreThoseOfTheMoment(t *testing.T) {
 	alice.say(`@ask execute "Alice's own" command="make"`)
 	alice.expect("Alice's own")
 	card := bob.expect("Alice's own")
-	w.repair(s, bob)
+	w.pairAgain(s, bob)
 	bob.Say(local.Message{Text: "1", ReplyTo: card.Key})
 	bob.expect("does not count")
 	bob.answers(w, local.Message{Text: "1"}, "does not count")
@@ -204,7 +204,7 @@ func TestPairedAgainBeginsAnew(t *testing.T) {
 	w.pair(s, alice)
 	alice.say("a secret")
 	alice.expect("You said: a secret")
-	w.repair(s, alice)
+	w.pairAgain(s, alice)
 	alice.say("@show history\nEND")
 	if a := alice.expect("You said: END"); strings.Contains(a.Text, "secret") {
 		t.Errorf("the new session knows the old one: %s", a.Text)

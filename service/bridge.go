@@ -106,7 +106,7 @@ func (b *Bridge) log() *eventlog.Log { return b.opt.Runner.Log() }
 // Records returns the bridge's view of its records.
 func (b *Bridge) Records() *Records { return b.records }
 
-// Set replaces the settings. The number of live agents stays the same until the next start.
+// Set replaces the settings. A new value of Settings.Agents takes effect at the next start.
 func (b *Bridge) Set(s Settings) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -368,8 +368,8 @@ func (b *Bridge) parts(c Contact, q interaction.Question, head string,
 	for _, text := range texts {
 		list = append(list, fact.BridgeQueued{Text: text})
 	}
-	// Options that need n messages alone fit into the last n+1 messages of the whole text. This holds for every place at
-	// which they can begin.
+	// If the options alone need n messages, the last n+1 messages of the whole text contain them, wherever in a message
+	// they begin.
 	_, options, _ := strings.Cut(text, say.Lay(q).Block())
 	end := 1 + len(b.cutText(c.Channel, options))
 	if !limits.Files || len(list) <= mostOfACard || end >= mostOfACard-1 {
@@ -412,8 +412,9 @@ const buttonPrefix = "q:"
 // buttonWidth is the number of columns of an option on a button. The card shows the whole option.
 const buttonWidth = 40
 
-// onForgeable reports whether a person may choose an option on a channel where the name of a sender can be forged. This
-// is so for each no, for a single yes to an ordinary request, and for an answer without a typed text.
+// onForgeable reports whether a person may choose an option on a channel where the name of a sender can be forged. A
+// person may choose each no, a single yes to an ordinary request, and an answer without a typed text to an ordinary
+// question.
 func onForgeable(q interaction.Question, o interaction.Option) bool {
 	switch tier := q.Subject.Tier; {
 	case o.Text || q.Word != "" && o.Allows():
@@ -440,8 +441,8 @@ func buttons(say *language.Sentences, q interaction.Question, limits channel.Lim
 	return list
 }
 
-// pressable returns the positions of the options that get a button. If not all of them can have one, the options that a
-// button cannot choose have none, and Perlica's own offers come last.
+// pressable returns the positions of the options that get a button. If there are fewer buttons than options, an option
+// that a button cannot choose gets none, and Perlica's own offers get the last buttons.
 func pressable(q interaction.Question, most int) (list []int) {
 	few := most > 0 && len(q.Options) > most
 	var offers []int

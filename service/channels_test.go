@@ -54,7 +54,7 @@ func (w *world) toSubject() (ch channel.Channel, end func() error, err error) {
 	}, err
 }
 
-// venue is a platform of the table in a world.
+// venue is the platform of a subject, with the people of a test.
 type venue struct {
 	channeltest.Platform
 	w *world
@@ -63,7 +63,7 @@ type venue struct {
 	mu     sync.Mutex           // guards the fields below
 	people map[string][]*person // by chat
 	at     map[*person]channeltest.Person
-	said   map[string]string // the first lines of the messages by their ids
+	said   map[string]string // the first line of each message, by the message's id
 }
 
 // venue starts a platform and delivers the bot's messages to people until the test ends.
@@ -113,7 +113,7 @@ func (v *venue) watch(at channeltest.Person) *person {
 
 // run delivers new and edited messages of the bot to people until ctx ends.
 func (v *venue) run(ctx context.Context) {
-	shown := map[string]string{} // the last texts by the ids
+	shown := map[string]string{} // the last text of each message, by the message's id
 	for {
 		var news []channeltest.Sent
 		if v.Wait(ctx, func() bool {

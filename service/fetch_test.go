@@ -42,7 +42,7 @@ func (w *world) remote(fetch func(ctx context.Context, f channel.File) (string, 
 	})
 }
 
-// file makes a file.
+// file writes a file of the world and returns its path.
 func (w *world) file(name, text string) string {
 	path := filepath.Join(w.dir, name)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {

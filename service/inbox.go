@@ -45,7 +45,7 @@ type inbox struct {
 // conversation is the conversation of a contact in a chat. The fields are guarded by the inbox's mu.
 type conversation struct {
 	*kernel.Conversation
-	users    int       // the messages that are being handled in it
+	users    int       // the number of messages that are being handled in this conversation
 	lastUsed time.Time // the end of its last turn
 }
 
@@ -382,7 +382,8 @@ func (ib *inbox) showNotice(n record.Notice) {
 	}
 }
 
-// makeRoom ends the agents with the longest idle time until one more agent may live. The conversation "mine" needs it.
+// makeRoom ends the agents with the longest idle time until one more agent may live. The conversation "mine" needs the
+// new agent.
 func (b *Bridge) makeRoom(mine *kernel.Conversation) {
 	for {
 		b.mu.Lock()

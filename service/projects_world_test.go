@@ -178,7 +178,7 @@ func (u *user) serve(wrap func(channel.Channel) channel.Channel, missing error) 
 			if rep, err := verify.Log(context.Background(), &r.Log().Reader, verify.Options{}); err != nil || !rep.OK() {
 				t.Errorf("a log: %+v, %v", rep, err)
 			}
-			_ = r.Close() // it was only read
+			_ = r.Close() // the log was only read
 		}
 	})
 	t.Cleanup(stop)

@@ -25,7 +25,7 @@ type Status struct {
 	Unknown     int       `json:"unknown"`   // unsent messages that the platform may have received before
 	Failed      int       `json:"failed"`    // messages that were given up
 	Ignored     int       `json:"ignored"`   // recorded refusals of strangers
-	LastWhy     string    `json:"last_fail"` // the reason of the last failed attempt to send, while it waits
+	LastWhy     string    `json:"last_fail"` // the reason of the last failed attempt; empty if no failed message waits
 }
 
 // ChannelStatus is the state of a channel.

@@ -93,8 +93,8 @@ func TestThreads(t *testing.T) {
 	}
 }
 
-// TestGroup checks that a group hears only paired people, and each of them only within the own rights. The record and
-// the closed card name the person that approved.
+// TestGroup checks that the bridge obeys only the paired people of a group, each within the rights of this person. The
+// record and the closed card name the person that approved.
 func TestGroup(t *testing.T) {
 	for _, s := range []channeltest.Subject{discordtest.Subject(), slacktest.Subject()} {
 		t.Run(s.Name, func(t *testing.T) {

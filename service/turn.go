@@ -19,7 +19,8 @@ import (
 	"github.com/perlica/perlica/service/channel"
 )
 
-// runTurn answers one input with at most one call. The id of the input identifies an earlier call of it.
+// runTurn answers one input with at most one call. If the input was called before, runTurn makes no call and reports
+// the recorded result.
 func (ib *inbox) runTurn(c Contact, m received) {
 	b, say := ib.b, ib.b.sentencesFor(ib.key)
 	if !c.Rights.Has(access.Ask) {

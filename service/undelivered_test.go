@@ -239,7 +239,7 @@ func TestARepetitionDelaysNoMessage(t *testing.T) {
 	alice := w.phone("alice")
 	w.pair(s, alice)
 	for _, id := range []string{"1", "1", "1", "1", "2", "2", "3"} {
-		pushed.messages <- channel.Inbound{ID: id, Chat: "c", Contact: "stranger", Text: "x"} // a poll takes it
+		pushed.messages <- channel.Inbound{ID: id, Chat: "c", Contact: "stranger", Text: "x"} // a poll takes this message
 	}
 }
 

@@ -34,7 +34,7 @@ const dirVar, seedVar = "PERLICA_SERVICE_DIR", "PERLICA_SERVICE_SEED"
 const botToken = "4711:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw"
 
 func processSeed() uint64 {
-	seed, _ := strconv.ParseUint(os.Getenv(seedVar), 10, 64) // the test wrote it
+	seed, _ := strconv.ParseUint(os.Getenv(seedVar), 10, 64) // the test wrote this number
 	return seed
 }
 
@@ -173,7 +173,7 @@ func dieSomeTime() {
 	}
 }
 
-// toPlatform reaches the platform of this world for every address.
+// toPlatform returns a client that connects every request to the platform of this world.
 func (w *world) toPlatform() *http.Client {
 	return &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", w.path("run/platform.sock"))
@@ -258,7 +258,7 @@ func (p *telegramPeople) said() map[int64]string {
 				Text string
 			}
 		}
-		_ = json.Unmarshal(up.Body, &body) // the test made it
+		_ = json.Unmarshal(up.Body, &body) // the test made the body
 		texts[body.Message.ID] = body.Message.Text
 	}
 	return texts
@@ -280,7 +280,7 @@ func (p *telegramPeople) say(_ http.ResponseWriter, r *http.Request) {
 
 // sent waits until there are more messages to people than the caller has, and returns the new ones.
 func (p *telegramPeople) sent(w http.ResponseWriter, r *http.Request) {
-	have, _ := strconv.Atoi(r.FormValue("have")) // the test wrote it
+	have, _ := strconv.Atoi(r.FormValue("have")) // the test wrote this number
 	if p.s.Wait(r.Context(), func() bool { return len(p.s.Messages()) > have }) != nil {
 		return
 	}
@@ -401,6 +401,6 @@ func (w *world) spawn(role string, seed uint64, env ...string) *victim {
 }
 
 func (v *victim) kill() {
-	_ = v.Process.Kill() // it may have ended
-	_ = v.Wait()         // it was killed
+	_ = v.Process.Kill() // the process may have ended
+	_ = v.Wait()         // the process was killed
 }

@@ -351,7 +351,7 @@ func (p *person) expect(texts ...string) local.Arrived {
 		p.mu.Unlock()
 		select {
 		case <-change:
-			timeout = time.After(2 * time.Minute) // many turns may precede it
+			timeout = time.After(2 * time.Minute) // many turns may come first
 		case <-timeout:
 			p.t.Fatalf("%s never got %q; got %s", p.Name, texts, got)
 		}
@@ -393,7 +393,7 @@ func (w *world) prompts() string {
 	return string(b)
 }
 
-// seeded returns random numbers that a seed repeats.
+// seeded returns a source of random numbers. The same seed gives the same numbers.
 func seeded(t testing.TB, seed uint64) *rand.Rand {
 	t.Logf("seed %d", seed)
 	return rand.New(rand.NewPCG(seed, 1))

@@ -273,7 +273,7 @@ func TestScheduledFlowKilled(t *testing.T) {
 		j.wait()
 	}
 	w.gone()
-	w.run("run", "hello").exits(0) // it records the outcomes of the killed calls
+	w.run("run", "hello").exits(0) // this run records the outcomes of the killed calls
 	w.audit()
 }
 

@@ -282,7 +282,7 @@ func TestKilledOffline(t *testing.T) {
 	}
 	arrived, ended := make(chan string, 8), make(chan string, 8)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.WriteString(w, "x") // it is only the start of an answer
+		_, _ = io.WriteString(w, "x") // only the start of an answer
 		_ = http.NewResponseController(w).Flush()
 		arrived <- r.URL.Path
 		<-r.Context().Done()

@@ -39,8 +39,8 @@ type Text struct {
 // at each start.
 var declared = make([]*Text, 0, 1000)
 
-// New declares a sentence. Its words are a format with the verbs %s, %q and %d. Inlined at each use, it
-// would add 0.3 MB to the program.
+// New declares a sentence. Its words are a format with the verbs %s, %q and %d. Copies of New at its uses would add 0.3
+// MB to the program.
 //
 //go:noinline
 func New(code Code, english string) *Text {
@@ -52,7 +52,7 @@ func New(code Code, english string) *Text {
 // Declared returns every sentence that the packages of the program declare.
 func Declared() []*Text { return declared }
 
-// With returns the sentence with these values inserted. Inlined at its many uses, With would make the program larger.
+// With returns the sentence with these values inserted. Copies of With at its many uses would make the program larger.
 //
 //go:noinline
 func (t *Text) With(args ...any) *Text {

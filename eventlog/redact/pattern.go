@@ -249,8 +249,8 @@ func isEncodedPEM(v string) bool {
 	return strings.Contains(string(b[:min(len(b), 64)]), "PRIVATE")
 }
 
-// lazy returns a function that compiles expr at its first call. Inlined, its uses would
-// add 50 KB to the program.
+// lazy returns a function that compiles expr at its first call. Copies of lazy at its uses would add 50 KB to the
+// program.
 //
 //go:noinline
 func lazy(expr string) func() *regexp.Regexp {

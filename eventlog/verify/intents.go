@@ -43,7 +43,7 @@ func (f *file) compareIntents() error {
 		return nil
 	})
 	if disk.IsBroken(err) {
-		return nil // another finding reports it
+		return nil // another finding reports the damage
 	}
 	if err != nil {
 		return err

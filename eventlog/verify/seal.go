@@ -27,8 +27,8 @@ type seal struct {
 	where *message.Text
 	// kind is the kind of damage to report if the checkpoint does not match the log.
 	kind   Damage
-	known  bool                 // a known key signed it
-	wanted bool                 // a key of Options.Signers signed it
+	known  bool                 // a known key signed the checkpoint
+	wanted bool                 // a key of Options.Signers signed the checkpoint
 	others []evidence.Signature // signatures of known witnesses
 	// claim means that the source has this tree head without a signature. A mismatch shows only that the source is
 	// damaged.

@@ -175,7 +175,7 @@ func Check(ctx context.Context, src Source, opt Options) (Report, error) {
 	return v.finish(v.verifySource(ctx))
 }
 
-// find adds a finding. Inlined at its many uses, find would make the program larger.
+// find adds a finding. Copies of find at its many uses would make the program larger.
 //
 //go:noinline
 func (v *verification) find(seq event.Seq, kind Damage, what *message.Text) {

@@ -37,8 +37,8 @@ type Projection struct {
 	Schema string
 	// Types are the types of the facts that Apply needs.
 	Types []event.Type
-	// PageSize is the size of the pages of a new file in bytes. A seal of few large pages is faster to compare. 0 means
-	// the default of SQLite.
+	// PageSize is the size of the pages of a new file in bytes. With large pages the file has few pages, so its seal is
+	// compared faster. 0 means the default of SQLite.
 	PageSize int
 	// Withheld means that Apply is also called for facts without a payload. Otherwise these are skipped.
 	Withheld bool
@@ -176,7 +176,7 @@ func (v *View) readTables(ctx context.Context, read func(tx *sqlx.Tx) error) err
 	if err != nil {
 		return err
 	}
-	defer func() { _ = tx.Rollback() }() // it changed nothing
+	defer func() { _ = tx.Rollback() }() // the transaction changed nothing
 	if _, _, err := v.sealedPosition(ctx, tx); err != nil {
 		return err
 	}
@@ -218,7 +218,7 @@ func (v *View) dropTables(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = tx.Rollback() }() // after Commit it does nothing
+	defer func() { _ = tx.Rollback() }() // after Commit, Rollback does nothing
 	// Drop virtual tables first. That also drops the tables in which they store their data.
 	var drops []string
 	err = tx.SelectContext(ctx, &drops, `
@@ -277,7 +277,7 @@ func (v *View) applyPortion(ctx context.Context, end event.Event, ok bool) (even
 	if err != nil {
 		return 0, err
 	}
-	defer func() { _ = tx.Rollback() }() // after Commit it does nothing
+	defer func() { _ = tx.Rollback() }() // after Commit, Rollback does nothing
 	at, err := v.readPosition(ctx, tx)
 	if err != nil || at >= end.Seq && (ok || at > 0) { // another process may have applied later events
 		return at, err

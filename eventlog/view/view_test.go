@@ -283,7 +283,7 @@ func TestReadIsOneTransaction(t *testing.T) {
 	defer v.Close()
 	var rows []int
 	err = v.Read(t.Context(), func(tx *sqlx.Tx) error {
-		_ = execFile(path, `DELETE FROM names`) // the transaction may refuse it
+		_ = execFile(path, `DELETE FROM names`) // the open transaction may prevent this
 		return seqs(&rows)(tx)
 	})
 	if got := fmt.Sprint(rows); err != nil || got != "[1]" {

@@ -54,7 +54,7 @@ type property struct {
 	Description string          `json:"description"`
 	Default     json.RawMessage `json:"default"`
 	Enum        []string        `json:"enum"`
-	EnumNames   []string        `json:"enumNames"` // used by MCP before it had titles
+	EnumNames   []string        `json:"enumNames"` // older versions of MCP have these names instead of titles
 	OneOf       []titled        `json:"oneOf"`
 	Items       struct {
 		Enum  []string `json:"enum"`

@@ -342,8 +342,8 @@ func lazilyExact(expr string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }
 
-// lazily returns a function that folds and compiles expr at its first call. The expression is for folded texts. Inlined
-// at each use, it would add 20 KB to the program.
+// lazily returns a function that folds and compiles expr at its first call. The expression is for folded texts. Copies
+// of lazily at its uses would add 20 KB to the program.
 //
 //go:noinline
 func lazily(expr string) func() *regexp.Regexp {

@@ -326,7 +326,7 @@ type views struct {
 type logView struct {
 	*view.View
 	path string
-	log  *store.Reader // nil if another owner closes it
+	log  *store.Reader // nil if another owner closes the log
 }
 
 // openViews opens the views of the guard's log and, for a budget of the user, of all other logs of the user. It brings

@@ -27,7 +27,7 @@ func (w Workspace) ensureIgnored(root *os.Root) error {
 			return nil
 		}
 		if has, err := root.ReadFile(name); err != nil || string(has) != ignoreAll {
-			return nil // a person wrote it
+			return nil // a person wrote this file
 		}
 	}
 	if err := replaceIn(root, name, wanted); err != nil {

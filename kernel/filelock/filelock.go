@@ -61,7 +61,7 @@ func Acquire(path string) (*Lock, error) {
 		current, err := isCurrent(f, path)
 		if err == nil && current {
 			if fi, err := f.Stat(); err == nil && fi.Size() > 0 {
-				_ = os.Truncate(path, 0) // A killed holder leaves its name, and on Windows each holder does.
+				_ = os.Truncate(path, 0) // The file may still describe an earlier holder.
 			}
 			return &Lock{f}, nil
 		}

@@ -500,7 +500,7 @@ func TestSizes(t *testing.T) {
 		t.Errorf("%d steps: %v", mostSteps+1, err)
 	}
 	if _, err := decodeJSON(`"` + strings.Repeat("x", 8<<20) + `"`); err == nil ||
-		!strings.Contains(err.Error(), "as JSON it may have 8388608") {
+		!strings.Contains(err.Error(), "may have at most 8388608") {
 		t.Errorf("large JSON: %v", err)
 	}
 }

@@ -444,7 +444,7 @@ func (f *Flow) Fill(given map[string]string) (map[string]string, error) {
 	for name, in := range f.Inputs {
 		v, ok := given[name]
 		if !ok {
-			v = *in.Default // checkGiven has checked it
+			v = *in.Default // checkGiven has made sure that there is a default
 		}
 		all[name] = v
 		size += len(v)

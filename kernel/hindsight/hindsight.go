@@ -73,7 +73,8 @@ type Judge struct {
 	policies map[asker]*policy.Policy
 	decided  map[asked]policy.Decision
 
-	// whole is a Judge with more rules, or nil. This Judge has those of its rules whose numbers are in keep.
+	// whole is a Judge with more rules, or nil. If it is not nil, this Judge has only the rules of whole with a number
+	// in keep.
 	whole *Judge
 	keep  []int
 }

@@ -287,7 +287,7 @@ func TestStops(t *testing.T) {
 	}
 }
 
-// The pools from which TestGeneratedHistories makes commands and files.
+// These are the pools from which TestGeneratedHistories makes commands and files.
 var (
 	somePrograms = []string{"go test", "go build", "git push", "git status", "git commit -m x", "ls", "cat", "npm run",
 		"make", "rm -rf", "sudo make", "mytool", "env X=1 go", "timeout 5 make", "xargs rm", "python3 -m pytest", "node",
@@ -344,7 +344,7 @@ func someQuestion(r *rand.Rand, i int, dir string) hindsight.Question {
 	switch r.IntN(20) {
 	case 0: // nobody answered
 		q.End = &interaction.TakenError{Lapsed: interaction.Unattended}
-	case 1: // it cannot be judged again
+	case 1: // the question cannot be judged again
 		q.Lacks = errLost // the caller takes the request away
 	}
 	return hindsight.Question{PastQuestion: q, Project: pick([]string{"/p", "/q"})}

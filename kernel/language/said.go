@@ -31,7 +31,7 @@ func (s *Sentences) Read(text string, c message.Coded) string {
 	return s.Say(&message.Text{Text: text, Coded: c})
 }
 
-// Error returns the text of an error, with the sentence in it in the language.
+// Error returns the text of an error. A sentence with a code in this text is translated.
 func (s *Sentences) Error(err error) string { return s.Say(message.Of(err)) }
 
 // Word returns a word of a fixed set in the language, such as an effect or a kind. An unknown word stays as it is.

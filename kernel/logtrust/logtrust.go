@@ -191,7 +191,7 @@ func (s Store) checkFiles(ctx context.Context, path string) (now files, err erro
 	}
 	err = s.verifyOutcomes(ctx, r, origin)
 	if s.knows(path, now) {
-		return now, nil // another process has just created it
+		return now, nil // another process has just created the log
 	}
 	var unknown *UnknownError
 	if errors.As(err, &unknown) && s.knows(path, files{File: now.File}) {

@@ -130,7 +130,7 @@ func (p *Project) environ(name string) string {
 // session.
 func (p *Project) Setup(c Choice, agent agents.Agent, s sessions.Session) kernel.Setup {
 	if agent.Model {
-		c.Model = "" // the command line already names it
+		c.Model = "" // the command line already names the model
 	}
 	earlier := s.Choice
 	if c.Mode != "" {

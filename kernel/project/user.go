@@ -46,7 +46,7 @@ func contextOf(path string) (root, context string, ok bool) {
 		return "", "", false
 	}
 	for root = filepath.Dir(folder); ; root = filepath.Dir(root) {
-		real, err := filepath.EvalSymlinks(filepath.Join(root, config.DirName)) // it may be a link inside the project
+		real, err := filepath.EvalSymlinks(filepath.Join(root, config.DirName)) // the folder may be a link
 		switch {
 		case filepath.Base(folder) == config.DirName, err == nil && real == folder:
 			return root, context, true

@@ -326,7 +326,7 @@ func (f *follower) putEvents(ctx context.Context, q event.Query, put putEntry) e
 
 // putEvent passes the notice of one event to the function put.
 func (f *follower) putEvent(ctx context.Context, e event.Event, put putEntry) error {
-	if n := flowNotice(e); n != nil { // it belongs to no turn
+	if n := flowNotice(e); n != nil { // the event of a flow belongs to no turn
 		return put(Entry{Seq: e.Seq, Refs: e.Refs, Notice: n})
 	}
 	t := f.turns[e.Session]

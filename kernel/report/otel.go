@@ -80,7 +80,7 @@ const (
 // otelSchema is the address of the semantic conventions. The spans use the names of these conventions.
 const otelSchema = "https://opentelemetry.io/schemas/1.41.0"
 
-// addText adds an attribute unless its value is empty. Inlined at its many uses, addText would make the program
+// addText adds an attribute unless its value is empty. Copies of addText at its many uses would make the program
 // larger.
 //
 //go:noinline

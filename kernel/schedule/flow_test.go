@@ -159,7 +159,7 @@ func TestFlowPinned(t *testing.T) {
 	}
 	refused := func(c Call, what string) {
 		t.Helper()
-		c.MadeUp = true // it does not wait for an answer
+		c.MadeUp = true // such a call does not wait for an answer
 		if err := k.Answer(t.Context(), c); err == nil || !strings.Contains(err.Error(), "not trusted") || started(c) {
 			t.Errorf("%s: %v", what, err)
 		}

@@ -84,7 +84,7 @@ func (l Looker) addLast(ctx context.Context, all []Overview) error {
 				o := missing[p.Schedule]
 				o.Last, o.Outcome = p.Last, p.Why
 				delete(missing, p.Schedule)
-				if p.Why == fact.MissedStopped { // a person may have continued it since then
+				if p.Why == fact.MissedStopped { // a person may have continued the flow run since then
 					err = l.addFlow(ctx, o, e.Input)
 				}
 			}

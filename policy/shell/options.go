@@ -120,7 +120,7 @@ func among(fs []field, words ...string) bool {
 	return slices.ContainsFunc(fs, func(f field) bool { return slices.Contains(words, f.text) })
 }
 
-// values returns the values of the options with one of these names. Inlined at its many uses, values would make the
+// values returns the values of the options with one of these names. Copies of values at its many uses would make the
 // program larger.
 //
 //go:noinline

@@ -299,8 +299,8 @@ var privateNames = []string{
 // environs matches the files below /proc with the variables of a process. Variables often contain keys.
 var environs = lazily(`^/proc/[^/]+(/task/[^/]+)?/environ$`)
 
-// privateDirs makes isPrivate fast: isPrivate compares the path with each of privateNames only if the path matches
-// privateDirs, has a hidden name, or has a base name in privateNames.
+// privateDirs is one of three fast tests of isPrivate. The others look for a hidden name and for a base name in
+// privateNames. A path that fails all three tests is not private.
 var privateDirs = lazily(`/gcloud|/keyrings|/Keychains|^/etc/|^/proc/self/`)
 
 // isPrivate reports whether a path names a file with keys or passwords.

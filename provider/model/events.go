@@ -26,7 +26,7 @@ var errLongEvent = errors.New("an event of the stream is longer than 32 MiB")
 type eventReader struct {
 	in     *bufio.Reader
 	begun  bool // the first line was read
-	skipLF bool // the line ended with CR: a following LF belongs to it
+	skipLF bool // the line ended with CR, and a following LF belongs to the line
 	line   []byte
 	data   []byte
 }

@@ -34,7 +34,7 @@ const streamHead = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
 type fault struct {
 	name    string
 	read    reading // how much of the request the server reads
-	answer  string  // the server writes it and closes the connection
+	answer  string  // the server writes this text and closes the connection
 	reset   bool    // the server resets the connection
 	secure  *secure // the TLS setup; nil means without TLS
 	outcome string

@@ -115,7 +115,7 @@ func (x *exchange) sendOnce(ctx context.Context) (*http.Response, error) {
 // NO_PROXY lists exceptions. The error quotes no address, because an address may contain a password.
 func (x *exchange) proxyFor(req *http.Request) (*url.URL, error) {
 	if x.proxy != "" {
-		return url.Parse(x.proxy) // Check accepted it
+		return url.Parse(x.proxy) // Check accepted the proxy
 	}
 	c := httpproxy.FromEnvironment()
 	all := cmp.Or(os.Getenv("all_proxy"), os.Getenv("ALL_PROXY"))

@@ -117,7 +117,7 @@ func cutWord(s string) (word, int, error) {
 }
 
 // nextWord removes and returns the next positional argument. The parameter "name" is the name of the argument in an
-// error. Inlined at its many uses, nextWord would make the program larger.
+// error. Copies of nextWord at its many uses would make the program larger.
 //
 //go:noinline
 func (a *args) nextWord(name string) word {

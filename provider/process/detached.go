@@ -26,7 +26,7 @@ func StartDetached(argv []string, dir string, env []string, input []byte) (ended
 		close(over)
 	}()
 	_, err = stdin.Write(input)
-	if cerr := stdin.Close(); err == nil && !errors.Is(cerr, os.ErrClosed) { // Wait closes it, too
+	if cerr := stdin.Close(); err == nil && !errors.Is(cerr, os.ErrClosed) { // Wait closes stdin, too
 		err = cerr
 	}
 	return over, err

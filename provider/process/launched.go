@@ -85,6 +85,6 @@ func (l *Launched) End() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	err := l.p.End(ctx)
-	_ = l.p.stdout.Close() // it has no reader
+	_ = l.p.stdout.Close() // nothing reads the output
 	return err
 }

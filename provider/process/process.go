@@ -122,7 +122,7 @@ func (p *Process) discard() {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	_ = p.End(ctx)       // nothing can be left, because only bwrap ran
-	_ = p.stdout.Close() // it has no reader
+	_ = p.stdout.Close() // nothing reads the output
 }
 
 // startOnce starts an agent. Its stderr is not read yet.
@@ -393,7 +393,7 @@ type Survivor struct {
 	PID     int
 	Command string // its command line as the system reports it
 	Agent   string // the agent that started it
-	Orphan  bool   // it had no mark: Perlica adopted it as an orphan
+	Orphan  bool   // the process had no mark, and Perlica adopted it as an orphan
 }
 
 // survivedError lists processes of an agent that could not be ended.

@@ -21,26 +21,28 @@ type Known struct {
 	Name     string     // "Claude Code"
 	Commands [][]string // command lines in the order of preference
 	Install  string     // a command that installs the agent, or the place of a description
-	Program  string     // the vendor's own command, if it does not speak ACP and Commands names an adapter
+	Program  string     // the vendor's own command, if Commands names an adapter instead
 	Login    string     // how to log in
-	Says     string     // its name in agentInfo; empty means unknown
-	Env      []string   // names of its own variables that are passed to it
+	Says     string     // the agent's name in agentInfo; empty means unknown
+	Env      []string   // names of the agent's own variables, which it gets
 	Website  string
-	Asking   provider.Asking // how to make it ask; zero if there is nothing to select
+	Asking   provider.Asking // how Perlica makes the agent ask; zero if there is nothing to select
 	Sums     bool            // the usage in an answer is the total of the session
-	Orderly  bool            // it sends nothing about a turn after the turn's answer
-	Asks     string          // when it asks, in a few words
+	Orderly  bool            // the agent sends nothing about a turn after the turn's answer
+	Asks     string          // when the agent asks, in a few words
 	Note     string          // other useful facts; may be empty
-	Append   bool            // it accepts _meta.systemPrompt.append, even if it does not announce that
+	Append   bool            // the agent accepts _meta.systemPrompt.append, even without announcing it
 	Model    *Model          // set for a model without an agent
-	// Folders are its configuration and its data, relative to the home. In a sandbox they exist, and it may write there.
+	// Folders have the agent's configuration and data, relative to the home. In a sandbox they exist, and the agent may
+	// write there.
 	Folders []string
-	// Hosts are the hosts of its API and of its logins, in the form of the key sandbox_hosts. A model without an agent
-	// has the host of its address.
+	// Hosts are the hosts of the agent's API and of its logins, in the form of the key sandbox_hosts. A model without
+	// an agent has the host of its address.
 	Hosts []string
-	// Files are further files of its configuration, relative to the home. In a sandbox it may write to existing ones.
+	// Files are further files of the agent's configuration, relative to the home. In a sandbox the agent may write to
+	// existing ones.
 	Files []string
-	// Writes describe the inputs of its tools that write files. They are used for tool calls without a diff.
+	// Writes describe the inputs of the agent's tools that write files. They are used for tool calls without a diff.
 	Writes []Write
 	// Creates means that a diff without an old text is the content of a file that was missing or empty before.
 	Creates bool

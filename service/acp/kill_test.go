@@ -91,7 +91,7 @@ func TestKilled(t *testing.T) {
 			k := startKilled(t, w.dir)
 			if attempt < 2 {
 				after := time.Duration(rand.IntN(120)) * time.Millisecond  // at any moment of the turn
-				time.AfterFunc(after, func() { _ = k.cmd.Process.Kill() }) // it may have ended
+				time.AfterFunc(after, func() { _ = k.cmd.Process.Kill() }) // the process may have ended
 			}
 			_, ok := k.ask(1, "initialize", map[string]any{"protocolVersion": 1})
 			if m, opened := k.ask(2, "session/new", map[string]any{"cwd": w.path("one"), "mcpServers": []any{}}); ok && opened {

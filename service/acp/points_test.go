@@ -42,7 +42,7 @@ func (p point) at(where string, lines []byte) bool {
 // kill kills a process.
 func kill(pid int) {
 	if p, err := os.FindProcess(pid); err == nil {
-		_ = p.Kill() // it may be gone
+		_ = p.Kill() // the process may have ended
 	}
 }
 

@@ -29,7 +29,7 @@ type prompt struct {
 
 	mu       sync.Mutex  // guards the fields below
 	halted   bool        // the prompt was stopped
-	stops    []*stopLine // the client's lines that stopped it; they pass after the record of the stop
+	stops    []*stopLine // the client's lines that stopped the prompt; they pass after the record of the stop
 	recorded bool        // the stop is on disk, and the agent was asked to cancel
 	over     bool        // no further stop is accepted
 }

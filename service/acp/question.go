@@ -27,7 +27,7 @@ type agentRequest struct {
 	line       []byte // the session/request_permission as the agent wrote it
 	permission *provider.PermissionRequest
 	question   *interaction.Question // as the client saw it
-	over       bool                  // the client has answered it or knows of its end
+	over       bool                  // the client has answered the question or knows of its end
 	said       []byte                // the client's answer, until it is sent or recorded
 	replied    bool                  // the agent has its answer
 }

@@ -48,7 +48,7 @@ func TestTorture(t *testing.T) {
 			k := startKilled(t, w.dir, wrap...)
 			lives.Go(func() {
 				if !traced {
-					defer time.AfterFunc(after, func() { _ = k.cmd.Process.Kill() }).Stop() // it may have ended
+					defer time.AfterFunc(after, func() { _ = k.cmd.Process.Kill() }).Stop() // the process may have ended
 				}
 				k.turn(w.path("one"), id, script)
 				if !k.end() {

@@ -213,7 +213,8 @@ func (e *RateLimitError) Error() string {
 // Unwrap makes a RateLimitError an ErrNotSent.
 func (e *RateLimitError) Unwrap() error { return ErrNotSent }
 
-// A RejectedError says that the platform refuses a request for good, usually a message, and why.
+// A RejectedError says that the platform refuses a request for good. The request usually sends a message. Why is the
+// platform's reason.
 type RejectedError struct{ Why string }
 
 func (e *RejectedError) Error() string { return "the platform refuses: " + e.Why }

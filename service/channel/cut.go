@@ -99,7 +99,7 @@ func parseBlocks(markdown string) (list []block) {
 			end(false)
 			fence, lang = mark, strings.TrimSpace(info)
 			if len(lang) > longestLang || strings.ContainsAny(lang, " \t") {
-				lines, lang = append(lines, lang), "" // more than a language, which must not be lost
+				lines, lang = append(lines, lang), "" // not the name of a language, so keep the words as text
 			}
 		case trimmed == "":
 			end(false)

@@ -190,7 +190,7 @@ func FuzzCut(f *testing.F) {
 				}
 			}
 		}
-		// Every letter arrives at every cut, apart from Markdown's own marks.
+		// Every letter arrives at every limit. Only the marks of Markdown vanish.
 		whole := letters(strings.Join(plainBlocks(text), "\n"))
 		if got := letters(joined(Cut(text, Limits{Text: limit, Format: Plain}))); !sameLetters(got, whole) {
 			t.Errorf("plain: %q became %q", whole, got)

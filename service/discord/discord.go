@@ -62,7 +62,7 @@ type Channel struct {
 	limits rateLimits
 	life   *channel.Lifetime
 
-	poll poller // only Poll uses it
+	poll poller // only the method Poll uses this field
 }
 
 var _ interface {

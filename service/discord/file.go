@@ -82,7 +82,7 @@ func (c *Channel) download(ctx context.Context, message string, n int, name, add
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = resp.Body.Close() }() // it was read or is not needed
+	defer func() { _ = resp.Body.Close() }() // the body was read or is not needed
 	if resp.StatusCode != http.StatusOK {
 		return "", fmt.Errorf("the server answers %d", resp.StatusCode)
 	}
@@ -101,7 +101,7 @@ func (c *Channel) postFile(ctx context.Context, m channel.Outbound, o outgoing, 
 	if err != nil {
 		return &channel.RejectedError{Why: "its file cannot be read: " + err.Error()}
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // the file was only read
 	info, err := f.Stat()
 	if err != nil || !info.Mode().IsRegular() {
 		return &channel.RejectedError{Why: "its file is not a regular file"}

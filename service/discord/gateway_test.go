@@ -274,7 +274,7 @@ func TestPress(t *testing.T) {
 		m.ID != "press:"+press || m.Shared {
 		t.Errorf("got %+v", m)
 	}
-	poll(t, w.bot, next) // the caller has not recorded it
+	poll(t, w.bot, next) // the caller has not recorded the message
 	if got := w.Acknowledged(); len(got) != 0 {
 		t.Error("the press was acknowledged before it was recorded")
 	}

@@ -58,7 +58,7 @@ func (c *Channel) Remove(ctx context.Context, id string) error {
 		return err
 	}
 	err = c.call(ctx, deleteMessage, body{}, nil, chat, message)
-	if hasCode(err, unknownMessage) { // a person has deleted it
+	if hasCode(err, unknownMessage) { // a person has deleted the message
 		return nil
 	}
 	return err

@@ -49,7 +49,7 @@ func TestSendAndEdit(t *testing.T) {
 	if m := w.Messages()[0]; m.Text != "Ada said yes" || len(m.Buttons) != 0 {
 		t.Errorf("edited to %+v", m)
 	}
-	for range 2 { // the second time a person has deleted it
+	for range 2 { // the second time, a person has deleted the message
 		if err := w.bot.Remove(t.Context(), id); err != nil || !w.Messages()[0].Removed {
 			t.Errorf("it was not removed: %v", err)
 		}

@@ -279,7 +279,8 @@ func withoutQuote(text string) string {
 	if !cut {
 		return strings.TrimRight(strings.Join(lines, "\n"), " \n_")
 	}
-	// The line above names the author, as in "On Monday, Ann wrote:". A long one is folded before its last words.
+	// The line above names the author, as in "On Monday, Ann wrote:". A mail program may fold a long line, so that its
+	// last words stand alone in the next line.
 	if end > 0 {
 		if last := strings.TrimSpace(lines[end-1]); strings.HasSuffix(last, ":") || strings.HasSuffix(last, "：") {
 			end--
@@ -291,7 +292,7 @@ func withoutQuote(text string) string {
 	return strings.TrimSpace(strings.Join(lines[:end], "\n"))
 }
 
-// shortEnd is the length below which the last words of a folded line stand alone.
+// shortEnd is a length. A shorter line before a quotation may be the end of a folded line.
 const shortEnd = 20
 
 func isQuote(line string) bool { return strings.HasPrefix(strings.TrimSpace(line), ">") }

@@ -63,7 +63,7 @@ type Channel struct {
 	now           func() time.Time
 	life          *channel.Lifetime
 
-	box *mailbox // only Poll uses it, and Close after the last Poll; nil means that there is no connection
+	box *mailbox // used by Poll, and by Close after the last Poll; nil means that there is no connection
 
 	mu       sync.Mutex // guards the fields below
 	polled   map[string][]string

@@ -35,7 +35,7 @@ const (
 	maxID   = 250 // bytes of a message id
 	maxFrom = 254 // bytes of a sender's address, by RFC 5321
 	maxRefs = 50
-	maxRead = 4_000_000 // bytes of a text, as at the page
+	maxRead = 4_000_000 // bytes of a text; the page has the same limit
 	// maxSubject is the number of characters of a subject in answers. A longer line of a header is refused by servers.
 	maxSubject = 60
 )

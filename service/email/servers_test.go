@@ -237,7 +237,7 @@ func (s *servers) start(port int, program string, args ...string) {
 	ended := make(chan struct{})
 	go func() { defer close(ended); _ = c.Wait() }() // its exit status says nothing about the channel
 	s.t.Cleanup(func() {
-		_ = c.Process.Signal(os.Interrupt) // it may have ended
+		_ = c.Process.Signal(os.Interrupt) // the process may have ended
 		<-ended
 		if s.t.Failed() {
 			s.t.Logf("%s: %s", program, &said)

@@ -106,7 +106,7 @@ func (c *Channel) callWhole(ctx context.Context, r request, result any) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = resp.Body.Close() }() // it was read
+	defer func() { _ = resp.Body.Close() }() // the body was read
 	return c.clean(r, readAnswer(resp, result))
 }
 
@@ -190,7 +190,7 @@ func refusal(resp *http.Response, text []byte) error {
 		return fmt.Errorf("the server answers %d", status) // the effect may have happened
 	case status >= 300 && status < 400:
 		return channel.Judge(resp, nil, moment)
-	case !readable: // of a program between this machine and Feishu
+	case !readable: // an answer of a program between this machine and Feishu
 		return fmt.Errorf("the server answers %d", status)
 	case *a.Code == 0:
 		return nil

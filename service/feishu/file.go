@@ -44,7 +44,7 @@ func (c *Channel) Fetch(ctx context.Context, message string, n int, f channel.Fi
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = resp.Body.Close() }() // it was read or is not needed
+	defer func() { _ = resp.Body.Close() }() // the body was read or is not needed
 	// The answer is a file or an error. An error is JSON without a file name, and a JSON file has a file name.
 	if resp.StatusCode != http.StatusOK || isJSON(resp) && resp.Header.Get("Content-Disposition") == "" {
 		if err = readAnswer(resp, nil); err == nil {
@@ -98,7 +98,7 @@ func readFile(name string) ([]byte, error) {
 	if err != nil {
 		return nil, &channel.RejectedError{Why: "its file cannot be read: " + err.Error()}
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // the file was only read
 	content, err := io.ReadAll(io.LimitReader(f, maxUpload+1))
 	switch {
 	case err != nil:

@@ -72,7 +72,7 @@ func (c *Channel) acceptPhones() {
 // servePhone reads the lines of one phone until it is gone.
 func (c *Channel) servePhone(p *phone) {
 	defer func() {
-		_ = p.conn.Close() // it may be closed already
+		_ = p.conn.Close() // the connection may be closed already
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		delete(c.conns, p)

@@ -51,7 +51,7 @@ func dial(t *testing.T, path string) *raw {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = conn.Close() }) // it may be closed already
+	t.Cleanup(func() { _ = conn.Close() }) // the connection may be closed already
 	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
 		t.Fatal(err)
 	}

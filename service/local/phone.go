@@ -134,7 +134,7 @@ func (p *Phone) serveConn(ctx context.Context, conn net.Conn) {
 	p.mu.Lock()
 	p.conn = nil
 	p.mu.Unlock()
-	_ = conn.Close() // it may be closed already
+	_ = conn.Close() // the connection may be closed already
 	if p.Online != nil {
 		p.Online(false)
 	}

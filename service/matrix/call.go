@@ -77,7 +77,7 @@ func (c *Channel) send(ctx context.Context, r request, result any) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = resp.Body.Close() }() // it was read
+	defer func() { _ = resp.Body.Close() }() // the body was read
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	switch {
 	case err != nil:
@@ -118,8 +118,8 @@ func (c *Channel) open(ctx context.Context, r request) (*http.Response, error) {
 	if resp.StatusCode >= 200 && resp.StatusCode < 300 {
 		return resp, nil
 	}
-	defer func() { _ = resp.Body.Close() }()                 // it was read
-	text, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // the status alone is an answer
+	defer func() { _ = resp.Body.Close() }()                 // the body was read
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // without the text, only the status counts
 	return nil, c.judge(resp, text)
 }
 

@@ -40,7 +40,7 @@ func (c *Channel) Fetch(ctx context.Context, message string, n int, f channel.Fi
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = resp.Body.Close() }() // it was read
+	defer func() { _ = resp.Body.Close() }() // the body was read
 	saved, err := attachment.Save(c.opt.Files, message, n, f.Name, resp.Body, c.opt.MaxFile)
 	switch {
 	case errors.Is(err, attachment.ErrTooLarge):
@@ -60,7 +60,7 @@ func (c *Channel) attach(ctx context.Context, m channel.Outbound, body object) e
 	if err != nil {
 		return &channel.RejectedError{Why: "its file cannot be read: " + err.Error()}
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // the file was only read
 	info, err := f.Stat()
 	if err != nil || !info.Mode().IsRegular() {
 		return &channel.RejectedError{Why: "its file is not a regular file"}

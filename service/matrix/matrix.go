@@ -55,8 +55,8 @@ type Channel struct {
 
 	mu        sync.Mutex                // guards the fields below
 	self      string                    // the account's user id; empty until the server has returned it
-	encrypted map[string]bool           // rooms by id, as far as known
-	shared    map[string]bool           // rooms by id, as far as known
+	encrypted map[string]bool           // whether a room is encrypted, by its id; no value means unknown
+	shared    map[string]bool           // whether several people read a room, by its id; no value means unknown
 	entered   map[string]bool           // rooms that this process has joined
 	own       channel.Recent[struct{}]  // ids of this account's last messages
 	places    channel.Recent[placement] // the last messages of timelines, by id

@@ -237,7 +237,7 @@ func (c *Channel) learn(room string, e event, names map[string]string) {
 	defer c.mu.Unlock()
 	switch e.Type {
 	case encryptionType:
-		c.encrypted[room] = true // it can never be switched off
+		c.encrypted[room] = true // a room stays encrypted for ever
 	case memberType:
 		var content struct {
 			Name string `json:"displayname"`
@@ -452,7 +452,7 @@ func (c *Channel) isEncrypted(ctx context.Context, room string) (bool, error) {
 	return c.encrypted[room], nil
 }
 
-// isShared reports whether other people than one can read a room.
+// isShared reports whether more than one person can read a room.
 func (c *Channel) isShared(ctx context.Context, room string) (bool, error) {
 	c.mu.Lock()
 	shared, known := c.shared[room]

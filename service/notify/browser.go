@@ -56,7 +56,7 @@ func (b browsers) targets(ctx context.Context) (list []Target, err error) {
 		}
 		since, err := b.sender.Since(id)
 		if errors.Is(err, fs.ErrNotExist) || dev.ID == "" {
-			continue // it has just unsubscribed, or its pairing was revoked
+			continue // the browser has just unsubscribed, or its pairing was revoked
 		}
 		if err != nil {
 			return nil, err

@@ -142,7 +142,7 @@ type ledger struct {
 type entry struct {
 	cause    cause
 	content  bool
-	first    time.Time // the time at which it was first due
+	first    time.Time // the time at which the notification was first due
 	due      time.Time // the time of the next attempt
 	attempts int
 	started  bool   // the last attempt has no result

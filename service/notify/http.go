@@ -96,8 +96,8 @@ func (h *httpTarget) post(ctx context.Context, body any, n note) (reply string, 
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = resp.Body.Close() }()                   // it was read
-	text, _ := io.ReadAll(io.LimitReader(resp.Body, maxReply)) // the status alone is the result
+	defer func() { _ = resp.Body.Close() }()                   // the body was read
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, maxReply)) // only the status matters
 	return fmt.Sprintf("%s %s", resp.Status, oneLine(string(text), replyShown)),
 		channel.Judge(resp, text, rateLimitPause)
 }

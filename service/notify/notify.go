@@ -267,7 +267,7 @@ func (d *delivery) attempt(ctx context.Context, e *entry) error {
 	if err != nil {
 		return err
 	}
-	if d.target.queue != nil { // the message and the record of it are one commit
+	if d.target.queue != nil { // the message and its record are one commit
 		sent := event.NewFact(event.NotifySent, "perlica", refsOf(e.cause), f)
 		if err = d.target.queue(ctx, note, sent); err == nil {
 			return nil

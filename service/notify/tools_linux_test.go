@@ -86,7 +86,7 @@ func TestMailbox(t *testing.T) {
 	eventually(t, func() bool {
 		conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if err == nil {
-			_ = conn.Close() // it only proves that the server listens
+			_ = conn.Close() // the connection only proves that the server listens
 		}
 		return err == nil
 	})

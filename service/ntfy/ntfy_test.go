@@ -57,7 +57,7 @@ func (w *world) post(topic, text string) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	_ = resp.Body.Close() // the status alone is the result
+	_ = resp.Body.Close() // only the status matters
 	if resp.StatusCode != http.StatusOK {
 		w.t.Fatalf("publishing: %s", resp.Status)
 	}

@@ -47,7 +47,7 @@ func (c *Channel) Send(ctx context.Context, m channel.Outbound) (string, error) 
 	if err != nil {
 		return "", fmt.Errorf("ntfy: %w", err)
 	}
-	defer func() { _ = resp.Body.Close() }() // it was read
+	defer func() { _ = resp.Body.Close() }() // the body was read
 	var sent line
 	if err := json.NewDecoder(io.LimitReader(resp.Body, maxLine)).Decode(&sent); err != nil || sent.ID == "" {
 		return "", errors.New("ntfy: the answer has no id")
@@ -80,9 +80,9 @@ func (c *Channel) do(ctx context.Context, method, path string, body io.Reader,
 	if resp.StatusCode >= 200 && resp.StatusCode < 300 {
 		return resp, nil
 	}
-	defer func() { _ = resp.Body.Close() }() // it was read
+	defer func() { _ = resp.Body.Close() }() // the body was read
 	const most = 1 << 10
-	text, _ := io.ReadAll(io.LimitReader(resp.Body, most)) // the status alone is an answer
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, most)) // without the text, only the status counts
 	if resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden {
 		return nil, fmt.Errorf("%w: %w (%d)", channel.ErrNotSent, errDenied, resp.StatusCode)
 	}

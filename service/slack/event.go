@@ -138,7 +138,8 @@ func (c *Channel) event(e message) (m channel.Inbound, ok bool) {
 	return m, false // a change of the channel, or a deleted message
 }
 
-// edited reports an edited message as unread. Slack also reports previews and other changes that no person made.
+// edited reports an edited message as unread. It ignores a change that no person made, such as a preview that Slack
+// adds.
 func (c *Channel) edited(e message) (m channel.Inbound, ok bool) {
 	now, old := e.Changed, e.Previous
 	if now == nil || old == nil || now.Edited == nil || now.Text == old.Text {

@@ -69,7 +69,7 @@ func (c *Channel) download(ctx context.Context, message string, n int, name stri
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = resp.Body.Close() }() // it was read or is not needed
+	defer func() { _ = resp.Body.Close() }() // the body was read or is not needed
 	if resp.StatusCode != http.StatusOK {
 		return "", fmt.Errorf("the server answers %d", resp.StatusCode)
 	}
@@ -90,7 +90,7 @@ func (c *Channel) sendFile(ctx context.Context, m channel.Outbound, commented bo
 	if err != nil {
 		return "", &channel.RejectedError{Why: "its file cannot be read: " + err.Error()}
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // the file was only read
 	info, err := f.Stat()
 	if err != nil || !info.Mode().IsRegular() {
 		return "", &channel.RejectedError{Why: "its file is not a regular file"}
@@ -140,7 +140,7 @@ func (c *Channel) upload(ctx context.Context, name string, f io.Reader, size int
 	if err != nil {
 		return "", c.cleanError(notSent(fmt.Errorf("slack: a file: %w", err)))
 	}
-	defer func() { _ = resp.Body.Close() }()                      // it was read
+	defer func() { _ = resp.Body.Close() }()                      // the body was read
 	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10)) // the status says everything
 	if err := channel.Judge(resp, nil, moment); err != nil {
 		return "", notSent(fmt.Errorf("slack: a file: %w", err))

@@ -154,7 +154,7 @@ func TestDisconnect(t *testing.T) {
 		t.Run(reason, func(t *testing.T) {
 			w := start(t)
 			w.Say("D0ADA", "U0ADA", "on the first", nil)
-			w.receives(1, false) // it waits for its acknowledgement on the first socket
+			w.receives(1, false) // the message waits for its acknowledgement on the first socket
 			w.Disconnect(reason)
 			w.Say("D0ADA", "U0ADA", "on the second", nil)
 			list := w.receives(2, true)

@@ -82,7 +82,7 @@ func (c *Channel) tryOnce(ctx context.Context, token channel.Secret, method stri
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = resp.Body.Close() }() // it was read
+	defer func() { _ = resp.Body.Close() }() // the body was read
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	if err != nil {
 		return nil, fmt.Errorf("the answer breaks off: %w", channel.WithoutURL(err))
@@ -94,7 +94,7 @@ func (c *Channel) tryOnce(ctx context.Context, token channel.Secret, method stri
 	case resp.StatusCode == http.StatusOK && json.Unmarshal(text, &a) == nil && (a.OK || a.Error != ""):
 	case resp.StatusCode == http.StatusTooManyRequests, resp.StatusCode >= 300 && resp.StatusCode < 400:
 		return nil, channel.Judge(resp, nil, moment)
-	default: // an error of the server, or a program between this machine and Slack
+	default: // a failing server, or an answer of a program between this machine and Slack
 		return nil, fmt.Errorf("the server answers %d", resp.StatusCode)
 	}
 	if !a.OK {

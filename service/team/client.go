@@ -239,7 +239,7 @@ func (t *Team) handOver(ctx context.Context, generation string, batch []hub.Inpu
 			if came, err = t.Hub.Submit(limit, generation, batch); err == nil || errors.Is(err, hub.ErrUnsure) {
 				for id, what := range came {
 					if what == hub.There {
-						came[id] = hub.New // this submission most likely put it there
+						came[id] = hub.New // this submission most likely put the input there
 					}
 				}
 				return came, err

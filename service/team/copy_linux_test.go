@@ -58,7 +58,7 @@ func (m machine) open(t testing.TB) *Team {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = j.Close() }) // it may have been closed
+	t.Cleanup(func() { _ = j.Close() }) // j may be closed already
 	return j
 }
 

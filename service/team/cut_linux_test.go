@@ -167,7 +167,7 @@ func TestPromotionAmidCalls(t *testing.T) {
 
 	// The owner of an input knows its claim from its own log, so it needs neither server.
 	until(t, "it goes on", func() bool {
-		_ = stopped.Process.Signal(syscall.SIGCONT) // it may stop itself after this signal
+		_ = stopped.Process.Signal(syscall.SIGCONT) // the process may stop itself after this signal
 		return stateOf(admin, "stopped") == "responded" && stateOf(admin, "calling") == "responded"
 	})
 	for _, id := range []string{"stopped", "calling", "new"} {

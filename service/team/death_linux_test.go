@@ -68,7 +68,7 @@ func (m machine) start(t testing.TB, atClaim string) *exec.Cmd {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = c.Process.Kill() // it may be gone
+		_ = c.Process.Kill() // the process may have ended
 		_ = c.Wait()
 	})
 	return c
@@ -79,7 +79,7 @@ func kill(t testing.TB, c *exec.Cmd) {
 	if err := c.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = c.Wait() // it was killed
+	_ = c.Wait() // the process was killed
 }
 
 // until waits for a condition, for a limited time.
@@ -144,7 +144,7 @@ func TestDeaths(t *testing.T) {
 		t.Errorf("closed by the adoption: %s", st)
 	}
 	until(t, "it goes on", func() bool {
-		_ = stopped.Process.Signal(syscall.SIGCONT) // it may stop itself after this signal
+		_ = stopped.Process.Signal(syscall.SIGCONT) // the process may stop itself after this signal
 		return stateOf(alice, "stopped") == "responded"
 	})
 	if n := calls(t, alice, "stopped"); n != 1 {

@@ -42,7 +42,7 @@ type server struct {
 
 // process is one process of a worker.
 type process struct {
-	owns bool // it knows that its worker owns the input and is about to call
+	owns bool // the process knows that its worker owns the input, and is about to call
 }
 
 // world is a state of the whole system.

@@ -34,7 +34,7 @@ func (w *Worker) stopInput(c hub.Cancel) {
 	}
 	select {
 	case stop <- stopOf(c.Member):
-	default: // it was already stopped
+	default: // the run was already stopped
 	}
 }
 

@@ -41,7 +41,7 @@ func BenchmarkWork(b *testing.B) {
 		over := make(chan error, 1)
 		b.ResetTimer()
 		go func() { over <- w.Run(drain, context.Background()) }()
-		tick := time.NewTicker(25 * time.Millisecond) // rarely, because it counts all rows
+		tick := time.NewTicker(25 * time.Millisecond) // rarely, because each look counts all rows
 		for answered := 0; answered < b.N; <-tick.C {
 			counts, err := alice.Hub.Counts(b.Context())
 			if err != nil {

@@ -21,7 +21,7 @@ import (
 
 // WorkerOptions configures a worker.
 type WorkerOptions struct {
-	Slots    int               // number of inputs that it answers at a time
+	Slots    int               // number of inputs that the worker answers at a time
 	Labels   []string          // properties that inputs may require
 	Projects map[string]string // directories of the served projects, by name
 	Settings map[string]string // settings that override the settings of the projects

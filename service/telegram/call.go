@@ -57,7 +57,7 @@ func (c *Channel) tryOnce(ctx context.Context, method, kind string, body io.Read
 	if err != nil {
 		return err
 	}
-	defer func() { _ = resp.Body.Close() }() // it was read
+	defer func() { _ = resp.Body.Close() }() // the body was read
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	if err != nil {
 		return fmt.Errorf("the answer breaks off: %w", channel.WithoutURL(err))

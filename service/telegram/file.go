@@ -98,7 +98,7 @@ func (c *Channel) downloadFile(ctx context.Context, message string, n int, name,
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = resp.Body.Close() }() // it was read or is not needed
+	defer func() { _ = resp.Body.Close() }() // the body was read or is not needed
 	if resp.StatusCode != http.StatusOK {
 		return "", fmt.Errorf("the server answers %d", resp.StatusCode)
 	}
@@ -123,7 +123,7 @@ func kindOf(path string) fileKind {
 	if err != nil {
 		return document // sendFile reports the error
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // the file was only read
 	info, err := f.Stat()
 	if err != nil || info.Size() > largestPhoto {
 		return document
@@ -143,7 +143,7 @@ func (c *Channel) sendFile(ctx context.Context, kind fileKind, m channel.Outboun
 	if err != nil {
 		return "", &channel.RejectedError{Why: "its file cannot be read: " + err.Error()}
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // the file was only read
 	info, err := f.Stat()
 	if err != nil || !info.Mode().IsRegular() {
 		return "", &channel.RejectedError{Why: "its file is not a regular file"}

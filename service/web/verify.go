@@ -72,7 +72,7 @@ func (s *Server) verify(w http.ResponseWriter, r *request) error {
 	return reply(w, http.StatusOK, v)
 }
 
-// takeTurn waits until no other request reads a whole log. The caller calls "done" at its end.
+// takeTurn waits until no other request reads a whole log. The caller calls "done" at the end of its own reading.
 func (s *Server) takeTurn(ctx context.Context) (done func(), err error) {
 	select {
 	case s.verifying <- struct{}{}:

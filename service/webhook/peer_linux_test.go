@@ -61,7 +61,7 @@ func again(t *testing.T, env ...string) int {
 	return state.ExitCode()
 }
 
-// asRunner lets a child do the work if this process is to be a Perlica that runs agents.
+// asRunner makes this process a Perlica that runs agents if runnerVar is set. A child then runs the test.
 func asRunner(t *testing.T) {
 	if os.Getenv(runnerVar) != "yes" {
 		return
@@ -72,8 +72,8 @@ func asRunner(t *testing.T) {
 	os.Exit(again(t))
 }
 
-// TestAgentsAreRefused checks loopback messages. A process below a Perlica that runs agents is
-// refused, with any signature. Another process is not.
+// TestAgentsAreRefused checks loopback messages. A message of a process below a Perlica that runs agents is refused,
+// even with a valid signature. A message of another process is accepted.
 func TestAgentsAreRefused(t *testing.T) {
 	c := open(t, func(o *webhook.Options) { o.Handover = time.Millisecond })
 	addr := addrVar + "=" + c.Addr().String()

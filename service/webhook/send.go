@@ -94,7 +94,7 @@ func load(f *channel.File) (*file, error) {
 	if err != nil {
 		return nil, fmt.Errorf("its file cannot be read: %w", err)
 	}
-	defer func() { _ = r.Close() }() // it was only read
+	defer func() { _ = r.Close() }() // the file was only read
 	b, err := io.ReadAll(io.LimitReader(r, maxPosted+1))
 	if err != nil {
 		return nil, fmt.Errorf("its file cannot be read: %w", err)
@@ -121,7 +121,7 @@ func (c *Channel) postReply(ctx context.Context, p post) (id string, err error) 
 	if err != nil {
 		return "", fmt.Errorf("webhook: %w", err)
 	}
-	defer func() { _ = resp.Body.Close() }() // it was read
+	defer func() { _ = resp.Body.Close() }() // the body was read
 	// The message was accepted with a 2xx answer. An unreadable answer only means that its id is
 	// unknown.
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))

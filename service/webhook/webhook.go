@@ -125,9 +125,9 @@ func Open(opt Options) (*Channel, error) {
 	c.server = &http.Server{
 		Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 20 * time.Second, IdleTimeout: time.Minute,
 		WriteTimeout: 20*time.Second + c.opt.Handover + 10*time.Second, MaxHeaderBytes: 16 << 10,
-		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // strangers could fill it
+		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // strangers could fill a log
 	}
-	go func() { c.served <- c.server.Serve(l) }() // Close joins it
+	go func() { c.served <- c.server.Serve(l) }() // Close joins this goroutine
 	return c, nil
 }
 

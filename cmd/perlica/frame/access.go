@@ -43,7 +43,7 @@ const (
 	StartsRun Access = "starts-run"
 )
 
-// Annotation returns the annotations of a command with this Access. Inlined at its many uses, Annotation would make
+// Annotation returns the annotations of a command with this Access. Copies of Annotation at its many uses would make
 // the program larger.
 //
 //go:noinline

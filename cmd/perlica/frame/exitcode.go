@@ -50,7 +50,7 @@ type exitError struct {
 }
 
 // With returns an error that ends the process with the exit code c. If err is not nil, Perlica prints err before the
-// end. Inlined at its many uses, With would make the program larger.
+// end. Copies of With at its many uses would make the program larger.
 //
 //go:noinline
 func (c ExitCode) With(err error) error { return &exitError{c, err} }
@@ -78,7 +78,7 @@ type errorWithHint struct {
 
 func (h *errorWithHint) Unwrap() error { return h.error }
 
-// WithHint adds a hint to an error. The hint tells the user the next step. Inlined at its many uses, WithHint would
+// WithHint adds a hint to an error. The hint tells the user the next step. Copies of WithHint at its many uses would
 // make the program larger.
 //
 //go:noinline

@@ -72,7 +72,7 @@ func TimeoutHint(id string, adHoc bool) string {
 	return "providers." + id + ".acp.connect_timeout and request_timeout set how long to wait"
 }
 
-// Count returns a number and its noun, in the singular or plural. Inlined at its many uses, Count would make the
+// Count returns a number and its noun, in the singular or plural. Copies of Count at its many uses would make the
 // program larger.
 //
 //go:noinline

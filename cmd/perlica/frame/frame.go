@@ -217,7 +217,7 @@ func Exactly(names ...string) cobra.PositionalArgs {
 }
 
 // Between requires the first of the named arguments and allows all of them. The parameter "least" is the number of
-// required arguments. Inlined at its many uses, Between would make the program larger.
+// required arguments. Copies of Between at its many uses would make the program larger.
 //
 //go:noinline
 func Between(least int, names ...string) cobra.PositionalArgs {

@@ -79,7 +79,7 @@ func ShownPath(p *project.Project, path string) string {
 	return rel
 }
 
-// PrintJSON prints v as one indented JSON value. Inlined at its many uses, PrintJSON would make the program larger.
+// PrintJSON prints v as one indented JSON value. Copies of PrintJSON at its many uses would make the program larger.
 //
 //go:noinline
 func (a *App) PrintJSON(v any) error {
@@ -104,7 +104,7 @@ func (a *App) Table(g Grid) error {
 	return a.Write(func(w io.Writer) error { return g.Write(w, a.Styles(a.Stdout), screen.TerminalWidth(a.Stdout)) })
 }
 
-// Say prints one line about an action that was completed. Inlined at its many uses, Say would make the program larger.
+// Say prints one line about an action that was completed. Copies of Say at its many uses would make the program larger.
 //
 //go:noinline
 func (a *App) Say(format string, args ...any) error {

@@ -235,8 +235,8 @@ type proofSignature struct {
 	Time *time.Time `json:"time,omitempty"` // time that a witness stated
 }
 
-// verifyProof checks a proof of the command log prove with the given verifier keys. Without keys it uses the user's
-// own.
+// verifyProof checks a proof of the command log prove with the given verifier keys. Without such keys it uses the
+// user's own keys.
 func (a *app) verifyProof(file string, keys []string, asJSON bool) error {
 	known, err := verifiers(keys, "--key")
 	if err != nil {

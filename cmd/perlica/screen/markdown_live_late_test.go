@@ -29,7 +29,7 @@ func (s *testStream) tell() {
 	}
 	s.columns, s.rows, s.telling = s.late[0], s.late[1], true
 	s.status.Resized()
-	s.timers = append(s.timers, &stageTimer{s.now.Add(250 * time.Millisecond), func() {
+	s.timers = append(s.timers, &testTimer{s.now.Add(250 * time.Millisecond), func() {
 		s.telling = false
 		s.tell()
 	}})

@@ -19,16 +19,16 @@ type testStream struct {
 	status        *screen.StatusLine
 	columns, rows int
 	now           time.Time
-	timers        []*stageTimer
+	timers        []*testTimer
 	writes        int
-	late          [2]int // the real size of the terminal since the time resized
+	late          [2]int // the real size of the terminal; s learns it later
 	resized       time.Time
 	telling       bool   // true for a quarter of a second after a size was reported
 	slow          bool   // Output arrives with the next write, or a little later.
 	flight        []byte // output that has not arrived at the terminal yet
 }
 
-type stageTimer struct {
+type testTimer struct {
 	at time.Time
 	f  func()
 }
@@ -54,7 +54,7 @@ func newTestStream(styles screen.Styles, columns, rows int) *testStream {
 	clock := screen.Clock{
 		Now: func() time.Time { return s.now },
 		AfterFunc: func(d time.Duration, f func()) func() bool {
-			t := &stageTimer{s.now.Add(d), f}
+			t := &testTimer{s.now.Add(d), f}
 			s.timers = append(s.timers, t)
 			return func() bool {
 				at := slices.Index(s.timers, t)
@@ -76,7 +76,7 @@ func newTestStream(styles screen.Styles, columns, rows int) *testStream {
 func (s *testStream) pass(d time.Duration) {
 	s.now = s.now.Add(d)
 	for {
-		i := slices.IndexFunc(s.timers, func(t *stageTimer) bool { return !t.at.After(s.now) })
+		i := slices.IndexFunc(s.timers, func(t *testTimer) bool { return !t.at.After(s.now) })
 		if i < 0 {
 			return
 		}

@@ -43,7 +43,7 @@ func (s Styles) Yellow(text string) string { return s.wrap("\x1b[33m", text, "\x
 // Cyan returns cyan text.
 func (s Styles) Cyan(text string) string { return s.wrap("\x1b[36m", text, "\x1b[39m") }
 
-// wrap writes a text between two escape sequences. Inlined at its many uses, wrap would make the program larger.
+// wrap writes a text between two escape sequences. Copies of wrap at its many uses would make the program larger.
 //
 //go:noinline
 func (s Styles) wrap(begin, text, end string) string {

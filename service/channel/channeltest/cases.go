@@ -375,7 +375,7 @@ func reply(w *world) {
 	}
 }
 
-// noReplies checks that a text arrives although its reply's target cannot be shown.
+// noReplies checks that an answer arrives although the platform cannot show the answered message.
 func noReplies(w *world) {
 	id := w.write("first")
 	w.receives(id)

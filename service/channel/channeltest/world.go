@@ -166,7 +166,7 @@ func silent(t *testing.T, platform string) (address string, connected <-chan str
 		}
 		wg.Wait()
 	})
-	_, number, _ := net.SplitHostPort(l.Addr().String()) // it was parsed before
+	_, number, _ := net.SplitHostPort(l.Addr().String()) // the address was parsed before
 	return port.ReplaceAllString(platform, number), first
 }
 

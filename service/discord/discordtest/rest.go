@@ -166,7 +166,7 @@ func answer(w http.ResponseWriter, result any, p *problem) {
 	case p != nil:
 		body := map[string]any{"code": p.code, "message": p.text}
 		if p.status == http.StatusTooManyRequests {
-			after, _ := strconv.ParseFloat(w.Header().Get("Retry-After"), 64) // this server wrote it
+			after, _ := strconv.ParseFloat(w.Header().Get("Retry-After"), 64) // this server wrote the header
 			body["retry_after"], body["global"] = after, false
 		}
 		w.WriteHeader(p.status)

@@ -79,7 +79,7 @@ func (s *Server) Start() (err error) {
 		},
 		Caps: imap.CapSet{imap.CapIMAP4rev1: {}}, InsecureAuth: true, Logger: log.New(io.Discard, "", 0),
 	})
-	s.running.Go(func() { _ = s.server.Serve(&tracked{s.imap, s}) }) // Close ends it
+	s.running.Go(func() { _ = s.server.Serve(&tracked{s.imap, s}) }) // Close ends the server
 	s.running.Go(func() {
 		for {
 			conn, err := (&tracked{s.smtp, s}).Accept()
@@ -105,7 +105,7 @@ func (s *Server) Cut() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for c := range s.conns {
-		_ = c.Close() // it may be closed already
+		_ = c.Close() // the connection may be closed already
 	}
 }
 

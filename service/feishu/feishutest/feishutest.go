@@ -73,8 +73,8 @@ type record struct {
 	sockets   []*socket
 	opened    int // the number of sockets so far
 	messages  []Message
-	keys      map[string]string // the messages by their keys
-	heard     map[string]string // the chats of the messages of people
+	keys      map[string]string // the id of each message of the bot, by its key
+	heard     map[string]string // the chat of each message of a person, by the message's id
 	reactions []string
 	files     map[string]*File
 	people    map[string]string // names by ids

@@ -201,14 +201,14 @@ func (s *Server) readFrames(at *socket, deaf bool) {
 		}
 		f, err := decode(b)
 		if err != nil {
-			_ = at.ws.Close(websocket.StatusInvalidFramePayloadData, err.Error()) // it may have ended
+			_ = at.ws.Close(websocket.StatusInvalidFramePayloadData, err.Error()) // the connection may have ended
 			return
 		}
 		switch {
 		case deaf:
 		case f.Method == 0 && f.value("type") == "ping" && f.Service == serviceID:
 			pong := frame{Service: serviceID, Headers: [][2]string{{"type", "pong"}}, Payload: []byte(`{"PingInterval":120}`)}
-			_ = at.ws.Write(s.ctx, websocket.MessageBinary, pong.encode()) // it may have ended
+			_ = at.ws.Write(s.ctx, websocket.MessageBinary, pong.encode()) // the connection may have ended
 		case f.Method == 1 && f.value("biz_rt") != "":
 			s.acknowledged(at, f)
 		}
@@ -229,7 +229,7 @@ func (s *Server) acknowledged(at *socket, f frame) {
 
 // drop ends a socket. Its messages without an acknowledgement are sent again. For a press the person presses again.
 func (s *Server) drop(at *socket) {
-	_ = at.ws.CloseNow() // it may have ended
+	_ = at.ws.CloseNow() // the connection may have ended
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sockets = slices.DeleteFunc(s.sockets, func(o *socket) bool { return o == at })
@@ -250,7 +250,7 @@ func (s *Server) Cut() {
 	list := slices.Clone(s.sockets)
 	s.mu.Unlock()
 	for _, at := range list {
-		_ = at.ws.CloseNow() // it may have ended
+		_ = at.ws.CloseNow() // the connection may have ended
 	}
 }
 

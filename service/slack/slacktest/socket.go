@@ -138,7 +138,7 @@ func (s *Server) readAcknowledgements(at *socket) {
 
 // drop ends a socket. Its envelopes without an acknowledgement are sent again.
 func (s *Server) drop(at *socket) {
-	_ = at.ws.CloseNow() // it may have ended
+	_ = at.ws.CloseNow() // the connection may have ended
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sockets = slices.DeleteFunc(s.sockets, func(o *socket) bool { return o == at })
@@ -156,7 +156,7 @@ func (s *Server) cut() {
 	list := slices.Clone(s.sockets)
 	s.mu.Unlock()
 	for _, at := range list {
-		_ = at.ws.CloseNow() // it may have ended
+		_ = at.ws.CloseNow() // the connection may have ended
 	}
 }
 
@@ -177,7 +177,7 @@ func (s *Server) Disconnect(reason string) {
 	s.disabled = strings.HasPrefix(reason, "link_disabled")
 	s.mu.Unlock()
 	for _, at := range list {
-		_ = s.write(at, map[string]any{"type": "disconnect", "reason": reason}) // it may have ended
+		_ = s.write(at, map[string]any{"type": "disconnect", "reason": reason}) // the connection may have ended
 	}
 }
 

@@ -42,7 +42,7 @@ type Exchange []queued
 type queued struct {
 	sql  string
 	args []any
-	read func(*rows) error // reads the result; nil ignores it
+	read func(*rows) error // reads the result; nil ignores the result
 }
 
 // Add adds a statement. The caller may use the returned pointer until the next Add.

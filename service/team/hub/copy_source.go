@@ -23,7 +23,7 @@ var checkpointOnHub = message.New("hub.checkpoint", "the checkpoint of %d events
 type CopySource struct {
 	Copy
 	conn        *Conn
-	rows        *rows                 // set when they are read
+	rows        *rows                 // set while rows are read
 	from        tree.Range            // the verified events, which are not read again
 	begun       bool                  // Next was called
 	checkpoints []evidence.Checkpoint // the remaining checkpoints with the keepers' signatures, by size
@@ -57,7 +57,7 @@ func ReadCopy(ctx context.Context, h *Hub, worker string, from tree.Range, f fun
 		// the next call connects again.
 		if s.rows != nil && !s.over {
 			cancel()
-			_ = s.rows.close() // it was cancelled
+			_ = s.rows.close() // the query was cancelled
 			return err
 		}
 		return cmp.Or(err, c.rollback(under))

@@ -24,7 +24,7 @@ func TestPromotion(t *testing.T) {
 	standby := old.Backup(t, true)
 	standby.Run(t)
 	old.AwaitReplayed(t, standby)
-	standby.Kill() // so it lacks the next claim
+	standby.Kill() // so the standby lacks the next claim
 	standby.Cut()
 	if got := claimed(t, h, 1); !slices.Equal(got, []string{"a"}) {
 		t.Fatalf(`got %v; want slices.Equal(got, []string{"a"})`, got)

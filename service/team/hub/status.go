@@ -32,7 +32,7 @@ type Status struct {
 	Result     json.RawMessage `json:"result,omitempty"`   // the result in an outcome
 	Note       string          `json:"note,omitempty"`     // the note in a closing
 	Replaces   string          `json:"replaces,omitempty"` // the id of an earlier input
-	By         string          `json:"by,omitempty"`       // the member that closed it
+	By         string          `json:"by,omitempty"`       // the member that closed the input
 	Digest     string          `json:"-"`                  // the digest of an outcome's result, before it was pruned
 	// Signature is the owner's signature of an outcome, or a member's signature of an opinion. It was not verified.
 	Signature []byte `json:"-"`

@@ -210,7 +210,7 @@ func (s *Server) updates(r *http.Request, req request, f Fault) (any, *problem) 
 				continue
 			}
 			one := map[string]json.RawMessage{}
-			_ = json.Unmarshal(u.Body, &one) // this server encoded it
+			_ = json.Unmarshal(u.Body, &one) // this server encoded the body
 			one["update_id"] = json.RawMessage(strconv.FormatInt(u.ID, 10))
 			list = append(list, one)
 		}

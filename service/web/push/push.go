@@ -229,7 +229,7 @@ func (s *Sender) post(ctx context.Context, device string, sub Subscription, m Me
 		err = fmt.Errorf("%w: %w", channel.ErrNotSent, err)
 	}
 	if err == nil {
-		_ = res.Body.Close() // the status alone is the result
+		_ = res.Body.Close() // only the status matters
 		reply = res.Status
 		err = channel.Judge(res, []byte(http.StatusText(res.StatusCode)), rateLimitPause)
 		if res.StatusCode == http.StatusNotFound || res.StatusCode == http.StatusGone {

@@ -186,7 +186,7 @@ func (p *platform) attempt(m message) bool {
 	if err != nil {
 		return false
 	}
-	_ = resp.Body.Close() // the status alone is the result
+	_ = resp.Body.Close() // only the status matters
 	return resp.StatusCode == http.StatusAccepted
 }
 

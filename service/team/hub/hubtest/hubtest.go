@@ -146,7 +146,7 @@ func (s *Server) run() error {
 		err := c.Start()
 		started <- err
 		if err == nil {
-			_ = c.Wait() // it is usually killed
+			_ = c.Wait() // the process is usually killed
 			close(gone)
 		}
 	}()
@@ -186,7 +186,7 @@ func (s *Server) Kill() {
 	_ = s.process.Process.Signal(syscall.SIGSTOP) // so that it starts no further process; an error: it is gone
 	pids = append(pids, s.children()...)
 	for _, pid := range pids {
-		_ = syscall.Kill(pid, syscall.SIGKILL) // it may be gone
+		_ = syscall.Kill(pid, syscall.SIGKILL) // the process may have ended
 	}
 	<-s.gone
 	for _, pid := range pids {
@@ -205,7 +205,7 @@ func (s *Server) Continue() { s.signal(syscall.SIGCONT) }
 
 func (s *Server) signal(sig syscall.Signal) {
 	for _, pid := range append(s.children(), s.process.Process.Pid) {
-		_ = syscall.Kill(pid, sig) // it may be gone
+		_ = syscall.Kill(pid, sig) // the process may have ended
 	}
 }
 

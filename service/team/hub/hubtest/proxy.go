@@ -40,7 +40,7 @@ func NewProxy(t testing.TB, s *Server) *Proxy {
 	p.listener = l
 	p.all.Go(p.accept)
 	t.Cleanup(func() {
-		_ = l.Close() // it was only listened on
+		_ = l.Close() // a listener loses no data
 		p.mu.Lock()
 		p.closed = true
 		p.mu.Unlock()
