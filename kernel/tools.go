@@ -27,8 +27,8 @@ type toolSeen struct {
 	wasAsked bool
 	late     bool // true if the agent asked after it had reported the end of the call
 	refused  bool
-	declined bool              // true if a question about the call was refused without a judgement
-	begun    bool              // true if the agent reported that it is running or completed
+	declined bool              // true if no person could get a question about the call
+	begun    bool              // true if the agent reported the call as running or completed
 	approved []asking          // the questions about the call that were answered with yes
 	ran      []policy.ToolCall // the different versions of the call that were reported to run
 	crowded  bool              // true if there were more than maxForms versions

@@ -82,9 +82,9 @@ var (
 	ErrNeedsTeam   = message.New("flow.needs-team", "a team answers the calls of the flow run: continue it with --team")
 	ErrNoTeam      = message.New("flow.no-team",
 		"this machine answers the calls of the flow run: continue it without --team")
-	ErrPersons     = message.New("flow.persons", "a person began the flow run, and an agent cannot continue it")
-	errDriven      = message.New("flow.driven", "another process drives the flow run, and this one was stopped")
-	wrongID        = message.New("flow.wrong-id", "the id %q is not 1 to 128 letters, digits or characters of ._:@+-")
+	ErrPersons = message.New("flow.persons", "a person began the flow run, and an agent cannot continue it")
+	errDriven  = message.New("flow.driven", "another process drives the flow run, and this one was stopped")
+	wrongID    = message.New("flow.wrong-id", "the id %q is not 1 to 128 letters, digits or characters of ._:@+-")
 )
 
 // The longest id of a schedule's flow run has 104 characters.

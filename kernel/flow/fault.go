@@ -60,8 +60,7 @@ var (
 	errNoLength    = message.New("flow.no-length", "%s has no length")
 	errSeparator   = message.New("flow.separator", "the separator is empty")
 	errNoNumber    = message.New("flow.no-number", "%s is not a number")
-	errLongJSON    = message.New("flow.long-json",
-		"the text has %d bytes; a text that is read as JSON may have at most %d")
+	errLongJSON    = message.New("flow.long-json", "the text has %d bytes; a text of JSON may have at most %d")
 	errNotJSON     = message.New("flow.not-json", "the text is not JSON")
 	errDeep        = message.New("flow.deep", "the value is nested too deeply")
 	errStepNotJSON = message.New("flow.step-no-json", "a step has no JSON; name one of its members")
