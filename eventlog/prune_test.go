@@ -250,7 +250,7 @@ func TestPruneRefusesAnOpenRun(t *testing.T) {
 }
 
 // TestPruneKeepsQuestionsOfFlows checks that pruning removes the questions of ended flow runs only. A retry makes an
-// ended flow run go on. It fails if a retried flow run counts as ended.
+// ended flow run go on. The test fails if a retried flow run counts as ended.
 func TestPruneKeepsQuestionsOfFlows(t *testing.T) {
 	l, path := pruneLog(t)
 	begin := func(run string) {

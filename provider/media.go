@@ -2,8 +2,8 @@ package provider
 
 import "strings"
 
-// mediaStarts maps the first bytes of a file to its type. Where a text could begin with the same letters, a start also
-// has the next byte.
+// mediaStarts maps the first bytes of a file to its type. A text could begin with the letters of some starts, so these
+// starts also have the next byte.
 var mediaStarts = [][2]string{
 	{"\x89PNG\r\n\x1a\n", "image/png"}, {"\xff\xd8\xff", "image/jpeg"}, {"GIF87a", "image/gif"}, {"GIF89a", "image/gif"},
 	{"\x00\x00\x01\x00", "image/x-icon"}, {"\x00\x00\x02\x00", "image/x-icon"},

@@ -118,7 +118,7 @@ func (w *world) onlyQuestion() string {
 // once. An unknown outcome must stop the last step until a person has judged it and wants a new call. The result must
 // be that of an undisturbed flow.
 //
-// It fails if the driver makes new ids after a restart, or if it counts an unknown outcome
+// The test fails if the driver makes new ids after a restart, or if it counts an unknown outcome
 // as done.
 func TestFlowKilled(t *testing.T) {
 	if testing.Short() {
@@ -182,7 +182,7 @@ func TestFlowKilled(t *testing.T) {
 }
 
 // TestFlowTwice lets two processes drive one flow run. The agent must hear each input once, and both must report the
-// same end. It fails if the second process does not wait for the lock, and if ids differ between processes.
+// same end. The test fails if the second process does not wait for the lock, and if ids differ between processes.
 func TestFlowTwice(t *testing.T) {
 	w := newWorld(t)
 	heard := w.countedAgent("")
@@ -205,7 +205,7 @@ func TestFlowTwice(t *testing.T) {
 }
 
 // TestFlowQuestionKilled kills a flow that waits for a person. Its question must stay open over the start of other
-// runs, and the next process must take the answer. It fails if recovery closes the question.
+// runs, and the next process must take the answer. The test fails if recovery closes the question.
 func TestFlowQuestionKilled(t *testing.T) {
 	w := newWorld(t)
 	path, _ := w.flowFile("name = \"ask\"\n[[step]]\nid = \"q\"\nask = \"Go on?\"\noptions = [\"yes\", \"no\"]\n"+
@@ -321,7 +321,7 @@ func TestFlowCancelledEarly(t *testing.T) {
 }
 
 // TestFlowInterrupted interrupts a flow twice during a call that does not end. The call must end, no further step may
-// begin, and the flow run must stay unfinished. It fails if a second signal does not stop the calls, and if the
+// begin, and the flow run must stay unfinished. The test fails if a second signal does not stop the calls, and if the
 // exit code is not that of the signal.
 func TestFlowInterrupted(t *testing.T) {
 	w := newWorld(t)

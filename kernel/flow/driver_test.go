@@ -164,8 +164,8 @@ func TestParallel(t *testing.T) {
 	}
 }
 
-// TestMaxItems checks that a loop with too many items fails without a call. It fails if the limit, or its default of
-// 50, is ignored.
+// TestMaxItems checks that a loop with too many items fails without a call. The test fails if the limit, or its default
+// of 50, is ignored.
 func TestMaxItems(t *testing.T) {
 	for limit, want := range map[string]string{"": "for_each has 51 items; max_items is 50",
 		"max_items = 3": "for_each has 51 items; max_items is 3", "max_items = 51": ""} {
@@ -322,7 +322,7 @@ func TestTakeOver(t *testing.T) {
 }
 
 // TestTwoDrivers lets two drivers drive one flow run, each with its own folder of locks. Even so, each input is called
-// once and each decision is on the log once. It fails if a decision is recorded without its condition.
+// once and each decision is on the log once. The test fails if a decision is recorded without its condition.
 func TestTwoDrivers(t *testing.T) {
 	w := newFlowWorld(t)
 	f := w.flow("[[step]]\nid = 'a'\nfor_each = 'split(\"a,b,c,d,e,f,g,h\", \",\")'\nparallel = 2\n" +
@@ -539,8 +539,8 @@ func BenchmarkDrive(b *testing.B) {
 	}
 }
 
-// TestPersons checks that a process of an agent continues the flow run of an agent, and not the one of a person. It
-// fails if the start does not record its origin.
+// TestPersons checks that a process of an agent continues the flow run of an agent, and not the one of a person. The
+// test fails if the start does not record its origin.
 func TestPersons(t *testing.T) {
 	w := newFlowWorld(t)
 	f := w.flow("[[step]]\nid = 'a'\ntext = '1'\n")
@@ -561,8 +561,8 @@ func TestPersons(t *testing.T) {
 }
 
 // TestQuestionsOfARetriedFlow retries an inner flow with an open question. The new inner flow asks again, and the
-// driver forgets both questions at its end. A cancellation must close both. It fails if only the questions of the last
-// attempt are found.
+// driver forgets both questions at its end. A cancellation must close both. The test fails if only the questions of the
+// last attempt are found.
 func TestQuestionsOfARetriedFlow(t *testing.T) {
 	w := newFlowWorld(t)
 	dir := t.TempDir()

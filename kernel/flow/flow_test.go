@@ -27,8 +27,8 @@ func vars() map[string]any {
 	}
 }
 
-// TestExpressions checks the values of expressions. It fails if the order of operators or the meaning of a function
-// changes.
+// TestExpressions checks the values of expressions. The test fails if the order of operators or the meaning of a
+// function changes.
 func TestExpressions(t *testing.T) {
 	for text, want := range map[string]any{
 		`1 + 2 * 3`: 7.0, `(1 + 2) * 3`: 9.0, `-2 + 1`: -1.0, `7 % 4`: 3.0, `1_000 / 8`: 125.0,
@@ -58,7 +58,7 @@ func TestExpressions(t *testing.T) {
 	}
 }
 
-// TestFaultyExpressions checks the errors of expressions. It fails if a missing name has a value.
+// TestFaultyExpressions checks the errors of expressions. The test fails if a missing name has a value.
 func TestFaultyExpressions(t *testing.T) {
 	for text, want := range map[string]string{
 		`1 +`: "expected a value", `1 2`: `unexpected "2"`, `"a`: "has no end",

@@ -142,7 +142,7 @@ func TestMadeUpDoesNotWait(t *testing.T) {
 }
 
 // TestFlowPinned checks that the environment trusts the bytes of a flow at the start of the process, and not those that
-// an agent writes later. It fails if each flow run trusts the present bytes.
+// an agent writes later. The test fails if each flow run trusts the present bytes.
 func TestFlowPinned(t *testing.T) {
 	w := newPlace(t, "asks.toml", "later.toml")
 	inner := "name = 'outer'\n[[step]]\nid = 'inside'\nflow = 'inner.toml'\n"

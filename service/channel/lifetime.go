@@ -15,7 +15,7 @@ type Lifetime struct {
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 
-	mu sync.Mutex // a Poll begins either before Close or not at all
+	mu sync.Mutex // held at the beginning of a Poll and of Close, so that no Poll begins after Close
 	wg sync.WaitGroup
 }
 

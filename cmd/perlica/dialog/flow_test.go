@@ -9,8 +9,8 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// TestFlowExitCode checks that the exit code of a flow run is that of its worst step or item. It fails if a failure
-// counts although the step says "continue", or if a case loses its code.
+// TestFlowExitCode checks that the exit code of a flow run is that of its worst step or item. The test fails if a
+// failure counts although the step says "continue", or if a case loses its code.
 func TestFlowExitCode(t *testing.T) {
 	done := flow.Unit{Phase: flow.Done}
 	failed := flow.Unit{Phase: flow.Failed}
