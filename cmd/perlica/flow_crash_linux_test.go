@@ -118,8 +118,7 @@ func (w *world) onlyQuestion() string {
 // once. An unknown outcome must stop the last step until a person has judged it and wants a new call. The result must
 // be that of an undisturbed flow.
 //
-// The test fails if the driver makes new ids after a restart, or if it counts an unknown outcome
-// as done.
+// The test fails if the driver makes new ids after a restart, or if it counts an unknown outcome as done.
 func TestFlowKilled(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute")

@@ -15,7 +15,8 @@ import (
 // must have neither the terminal nor another descriptor of its starter. It must wait for a person's answer, and end
 // the flow run.
 //
-// The test fails if the process stays in the terminal's session, inherits a descriptor, or does not wait for the answer.
+// The test fails if the process stays in the terminal's session, inherits a descriptor, or does not wait for the
+// answer.
 func TestFlowDetached(t *testing.T) {
 	w := newWorld(t)
 	heard := w.countedAgent("")

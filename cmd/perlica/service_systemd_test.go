@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// systemd receives the reports of a service in the place of systemd.
+// systemd is a stand-in for systemd. It receives the reports of a service.
 type systemd struct {
 	w       *world
 	conn    *net.UnixConn

@@ -543,7 +543,7 @@ func TestVerifiableWords(t *testing.T) {
 	}
 }
 
-// memberOf returns the type of a member of an object in JSON, or nil. Of a list, it takes the type of the elements.
+// memberOf returns the type of a member of an object in JSON, or nil. For a list it returns the type of the elements.
 func memberOf(of reflect.Type, name string) reflect.Type {
 	for of != nil && (of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice) {
 		of = of.Elem()
