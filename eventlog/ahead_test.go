@@ -47,7 +47,7 @@ func TestTheCheckpointFollowsAnAnswer(t *testing.T) {
 			}
 			select {
 			case <-first.held:
-			case <-time.After(20 * time.Second):
+			case <-time.After(2 * time.Minute):
 				t.Fatal("no checkpoint follows")
 			}
 			if size, _, err := l.Head(t.Context()); size != 3 || err != nil {

@@ -45,7 +45,7 @@ func TestSyncTo(t *testing.T) {
 		t.Fatal(err)
 	}
 	bad := record()
-	for end := time.Now().Add(20 * time.Second); l.SyncTo(bad) == nil && time.Now().Before(end); {
+	for end := time.Now().Add(2 * time.Minute); l.SyncTo(bad) == nil && time.Now().Before(end); {
 		good, bad = bad, record() // The log finds the moved file only at its next check.
 	}
 	if err := l.SyncTo(bad); err == nil || l.SyncTo(good) != nil {

@@ -122,7 +122,7 @@ func TestAnInputLeavesTheQueue(t *testing.T) {
 			default:
 				t.Errorf("it ends with %v", err)
 			}
-		case <-time.After(20 * time.Second):
+		case <-time.After(2 * time.Minute):
 			t.Error("it waits for the turn")
 		}
 	}

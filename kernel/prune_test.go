@@ -118,7 +118,7 @@ func TestAStopWhileItWaitsForPrune(t *testing.T) {
 			t.Errorf("it ended with %v", err)
 		}
 		lock.Release()
-	case <-time.After(10 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Error("the stop does not count")
 		lock.Release()
 		<-ended

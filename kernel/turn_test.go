@@ -20,7 +20,7 @@ func soon[T any](t *testing.T, what string, c <-chan T) (v T) {
 	t.Helper()
 	select {
 	case v = <-c:
-	case <-time.After(20 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Fatalf("%s never came", what)
 	}
 	return v
@@ -97,7 +97,7 @@ func TestAStopDuringTheIntent(t *testing.T) {
 				}
 				done <- res
 			}()
-			for late := time.After(20 * time.Second); intending(r) == 0; {
+			for late := time.After(2 * time.Minute); intending(r) == 0; {
 				select {
 				case <-late:
 					t.Fatal("it never comes to its intent")

@@ -40,7 +40,7 @@ func TestATurnBeginsWhileOthersLook(t *testing.T) {
 		}
 		done <- struct{}{}
 	}()
-	late := time.After(30 * time.Second)
+	late := time.After(2 * time.Minute)
 	for i := range cap(done) {
 		select {
 		case <-done:

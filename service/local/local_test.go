@@ -16,7 +16,7 @@ import (
 )
 
 // patience limits the wait for an expected event.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 func listen(t *testing.T, limits channel.Limits) (*Channel, string) {
 	t.Helper()
