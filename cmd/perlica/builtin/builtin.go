@@ -10,10 +10,12 @@ package builtin
 import (
 	"context"
 	"fmt"
+	"math"
 	"os"
 	"os/signal"
 	"slices"
 	"syscall"
+	"time"
 
 	"github.com/perlica/perlica/provider/predictable"
 )
@@ -34,5 +36,8 @@ func init() {
 // Serve runs the agent on the standard streams.
 func Serve(ctx context.Context, opt predictable.Options) error {
 	opt.IgnoreTerm = func() { signal.Ignore(syscall.SIGTERM) }
+	// A script such as @ignore stdin blocks every goroutine. Without cgo, the Go runtime ends such a process with "all
+	// goroutines are asleep", unless a timer is pending.
+	defer time.AfterFunc(math.MaxInt64, func() {}).Stop()
 	return predictable.Serve(ctx, os.Stdin, os.Stdout, os.Stderr, opt)
 }

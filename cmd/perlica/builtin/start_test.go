@@ -24,6 +24,7 @@ var mayInit = map[string]string{
 	"github.com/dustin/go-humanize":              "its expressions are compiled at start",
 	"github.com/yuin/goldmark/util":              "its expressions are compiled at start",
 	"github.com/yuin/goldmark/parser":            "its expressions are compiled at start",
+	"golang.org/x/net/html":                      "tables of HTML's entities; some mails have no text besides HTML",
 	"github.com/google/jsonschema-go/jsonschema": "its types and expressions are looked at at start",
 	"mvdan.cc/sh/v3/fileutil":                    "its expressions are compiled at start",
 	"github.com/perlica/perlica/eventlog/redact": "maps of secrets' names",
