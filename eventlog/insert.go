@@ -149,7 +149,7 @@ func (w *batchWriter) withStatement(ctx context.Context, text string, args []any
 	})
 }
 
-// findName returns the id of a name. It adds the name to the log if the log does not have it.
+// findName returns the id of a name. It adds a missing name to the log.
 func (w *batchWriter) findName(ctx context.Context, name string) (int64, error) {
 	row, err := w.firstRow(ctx, store.FindName, name)
 	if err != nil {

@@ -201,8 +201,8 @@ func (c *Coordinator) maskedAnswer(a Answer) (k Answer) {
 	return k
 }
 
-// rejectAnswer records an answer that does not count. It returns the error in the parameter "why". If the log cannot be
-// written, it joins the log's error to it.
+// rejectAnswer records an answer that does not count. It returns the error in the parameter "why", together with the
+// error of the log if the log cannot be written.
 func (c *Coordinator) rejectAnswer(ctx context.Context, q Question, a Answer, why error) error {
 	if c.log.Err() != nil {
 		return why

@@ -318,8 +318,8 @@ var status = regexp.MustCompile(`^(⏳|✓|✗)( 📁 \S+)? \d+ (of \d+ )?tool c
 // tooSoon is the reply to a yes without a question's id just after the card.
 const tooSoon = "only just before your message"
 
-// answers sends a yes that may name no question. It sends it again if the card had just arrived. It
-// returns the next message with the text.
+// answers sends a yes that may name no question. If the card had just arrived, answers sends the yes again. It returns
+// the next message with the text.
 func (p *person) answers(w interface{ reads() }, m local.Message, text string) local.Arrived {
 	p.t.Helper()
 	p.deliver(m)

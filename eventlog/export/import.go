@@ -199,7 +199,7 @@ func (w *importer) commitTx(ctx context.Context, x *Reader) error {
 	return err
 }
 
-// findName returns the id of a name. It adds the name to the file if the file does not have it.
+// findName returns the id of a name. It adds a missing name to the file.
 func (w *importer) findName(ctx context.Context, name string) (id int64, err error) {
 	err = w.tx.GetContext(ctx, &id, store.FindName, name)
 	if !errors.Is(err, sql.ErrNoRows) {

@@ -246,8 +246,8 @@ func TestHostileRepository(t *testing.T) {
 	}
 }
 
-// TestHostilePipes checks that a pipe in the place of a file or a folder delays no observation. The test finds a folder
-// that is opened like a file, because the observation then waits for ever.
+// TestHostilePipes checks that a pipe in the place of a file or a folder delays no observation. If the product opened a
+// pipe like a file, the observation would wait for ever and the test would fail.
 func TestHostilePipes(t *testing.T) {
 	for _, name := range []string{"sub", "sub/deep", "sub/b.txt"} {
 		dir := repository(t)

@@ -132,7 +132,7 @@ func (p Place) holdsOwn(target string) bool {
 		func(dir string) bool { return within(target, dir) })
 }
 
-// ownFile refuses an action on the target if this is one of Perlica's own files. It reports whether it refused.
+// ownFile refuses an action on the target if the target is one of Perlica's own files. It reports whether it refused.
 func (w *walker) ownFile(target string, glob bool, action any) bool {
 	if !w.place.owns(target, glob) {
 		return false

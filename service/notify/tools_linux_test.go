@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// tool returns the path of a program. It skips the test without it.
+// tool returns the path of a program. It skips the test if the program is missing.
 func tool(t *testing.T, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)

@@ -54,7 +54,7 @@ func Subject() channeltest.Subject {
 	}
 }
 
-// platform is the server as a platform of the table. Each person writes in one thread.
+// platform is the server as a channeltest.Platform. Each person writes in one thread.
 type platform struct {
 	*Server
 	channeltest.Faults

@@ -43,7 +43,7 @@ func Subject() channeltest.Subject {
 	}
 }
 
-// platform is the server as a platform of the table.
+// platform is the server as a channeltest.Platform.
 type platform struct {
 	*Server
 	channeltest.Faults

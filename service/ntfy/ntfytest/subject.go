@@ -56,7 +56,7 @@ func Subject() channeltest.Subject {
 	}
 }
 
-// platform is the server as a platform of the table. All people share the topic.
+// platform is the server as a channeltest.Platform. All people share the topic.
 type platform struct {
 	*Server
 	channeltest.Faults
