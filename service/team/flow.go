@@ -23,7 +23,7 @@ import (
 var (
 	errOtherText error = &hub.Fault{
 		Text:    "the team has another input under the id of a step",
-		Advice:  "somebody has run another flow, or this one with other inputs, under this id: take another --id",
+		Advice:  "another flow, or this flow with other inputs, was run under this id: choose another --id",
 		ByUsage: true,
 	}
 	errTextPruned = message.New("team.text-pruned", "the team no longer has the answer to the input %s")

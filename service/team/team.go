@@ -73,8 +73,8 @@ var (
 		Advice: "perlica team members shows who has it",
 	}
 	errOtherTeam error = &hub.Fault{
-		Text:   "the hub is another team's than the one of this name that this machine joined",
-		Advice: "a context keeps to its team: another team takes another name",
+		Text:   "this context joined a team, and the hub belongs to another team of the same name",
+		Advice: "the other team needs another name, because a context stays with its team",
 	}
 )
 

@@ -41,17 +41,17 @@ type ForgottenError struct {
 func (e *ForgottenError) Error() string {
 	if e.Have >= e.Position {
 		return fmt.Sprintf(
-			"hub: the server lacks this worker's claim of %s: it is a copy that was put back, or did not keep what it "+
-				"acknowledged", e.ID)
+			"hub: the server lacks this worker's claim of %s: it was restored from a copy, or lost acknowledged data",
+			e.ID)
 	}
 	return fmt.Sprintf(
-		"hub: the server is at position %d of its log, and was at %d before: it is a copy that was put back", e.Have,
+		"hub: the server is at position %d of its log, and was at %d before: it was restored from a copy", e.Have,
 		e.Position)
 }
 
 // Hint returns the remedy.
 func (e *ForgottenError) Hint() string {
-	return "if this server is to go on all the same, an admin says so: perlica team adopt --even"
+	return "to continue with this server anyway, an admin runs: perlica team adopt --even"
 }
 
 // short is the largest size of a text that is fetched with its claim, in bytes.

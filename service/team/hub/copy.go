@@ -20,7 +20,7 @@ var (
 	// ErrOtherLog says that the worker's name belongs to another log, or the log to another name.
 	ErrOtherLog error = &Fault{
 		Text:   "hub: the worker's name belongs to another log",
-		Advice: "one name has one log, for ever: join under another name, see 'Copies' in docs/team.md",
+		Advice: "a name belongs to one log for ever: join under another name; see 'Copies' in docs/team.md",
 	}
 	// errMoved says that the end of the copy has changed, because another process wrote to it.
 	errMoved = errors.New("hub: the copy has another end than before")

@@ -15,8 +15,8 @@ const here = `
 // ErrNotAdopted says that the present generation did not begin on this server. The server was
 // promoted or restored from a backup, and may have forgotten claims.
 var ErrNotAdopted error = &Fault{
-	Text:   "hub: this server is not the one on which its generation began",
-	Advice: "it was promoted or restored; if it is to go on, an admin says so: perlica team adopt",
+	Text:   "hub: the present generation did not begin on this server",
+	Advice: "a promoted or restored server needs the consent of an admin: perlica team adopt",
 }
 
 // ErrEnded says that a generation has ended.

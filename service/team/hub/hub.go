@@ -47,7 +47,7 @@ var (
 	// ErrStandby says that the server follows another one and accepts no writes.
 	ErrStandby error = &Fault{
 		Text:   "hub: the server is a standby",
-		Advice: "name the primary server; a standby that is to take its place is promoted, then adopted: perlica team adopt",
+		Advice: "name the primary server; to replace it by this standby, promote the standby, then run: perlica team adopt",
 	}
 	// ErrNoTeam says that the database holds no team.
 	ErrNoTeam error = &Fault{
@@ -66,8 +66,8 @@ var (
 	// ErrNotAllowed says that the role lacks a right.
 	ErrNotAllowed error = &Fault{
 		Text: "hub: this role may not do that",
-		Advice: "the database's administrator grants perlica_member to the role, and perlica_admin to an admin's: see " +
-			"docs/team.md",
+		Advice: "the database's administrator grants perlica_member to the role, and perlica_admin to the role of " +
+			"an admin: see docs/team.md",
 	}
 	// ErrFull says that the server undid a transaction because its disk is full.
 	ErrFull error = &Fault{
