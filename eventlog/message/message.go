@@ -37,7 +37,7 @@ type Text struct {
 // declared has every sentence that New declared. Only New changes it, while the packages of the program are
 // initialized. Its capacity is larger than the number of sentences. Otherwise append would copy the list several times
 // at each start.
-var declared = make([]*Text, 0, 1000)
+var declared = make([]*Text, 0, 1200)
 
 // New declares a sentence. Its words are a format with the verbs %s, %q and %d. Copies of New at its uses would add 0.3
 // MB to the program.

@@ -5,7 +5,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/kernel/config"
+	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/flow"
 	"github.com/perlica/perlica/kernel/language"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/kernel/schedule"
@@ -63,5 +67,28 @@ func TestSchedules(t *testing.T) {
 	}
 	if out := h.does(t, "/schedules resume morning"); !strings.HasPrefix(next, out.Text) {
 		t.Errorf("%q", out.Text)
+	}
+
+	_, missing := flow.Load("none.toml")
+	said := message.Of(missing)
+	if _, err := h.Runner.Log().Append(t.Context(), event.NewFact(event.ScheduleMissed, "perlica", event.Refs{},
+		fact.ScheduleMissed{Schedule: "morning", Count: 1, First: now(), Last: now(), Why: fact.MissedRefused,
+			Error: said.Text, Coded: said.Coded})); err != nil {
+		t.Fatal(err)
+	}
+	for say, want := range map[*language.Sentences]string{
+		language.English.Sentences(): "last at 2026-11-27 13:00 +0100: not accepted: none.toml: no such file or directory",
+		language.Chinese.Sentences(): "上次 2026-11-27 13:00 +0100：未被接受：none.toml：没有这个文件或目录",
+	} {
+		h.Say = say
+		if out := h.does(t, "/schedules"); !strings.HasSuffix(out.Text, want+"\n") {
+			t.Errorf("%q, want %q", out.Text, want)
+		}
+	}
+	_, wrong := config.ParseRules("config.toml", []byte("[[schedule]]\nid = 'x'\ncron = '8'\nflw = 'x'\n"))
+	const want = "config.toml:3: schedule[0].cron：不是“cron”的五个字段：分、时、日、月、星期；请写例如“0 8 * * 1-5”\n" +
+		"config.toml:4: schedule[0].flw：未知的键；您是不是指 \"flow\"？"
+	if got := language.Chinese.Sentences().Fault(wrong); got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

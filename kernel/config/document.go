@@ -34,7 +34,8 @@ func parseDocument(source string, data []byte) (*document, *Problem) {
 	}
 	d := &document{lines: map[string]int{}}
 	if err := toml.Unmarshal(data, &d.tree); err != nil {
-		p := &Problem{Source: source, Line: 1, Reason: printable(strings.TrimPrefix(err.Error(), "toml: ")), Err: err}
+		said := errNotTOML.With(printable(strings.TrimPrefix(err.Error(), "toml: ")))
+		p := &Problem{Source: source, Line: 1, Reason: said.Text, Err: err, said: said}
 		var de *toml.DecodeError
 		if errors.As(err, &de) {
 			p.Line, p.Column = de.Position()

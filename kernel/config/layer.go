@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/perlica/perlica/eventlog/message"
 )
 
 // entry is one key that a file sets.
@@ -69,7 +71,8 @@ func (l *layer) problem(path []string, f fault) {
 		return
 	}
 	l.problems = append(l.problems, &Problem{
-		Source: l.source, Line: l.doc.lineOf(path), Key: shown(path), Reason: f.reason, Nearest: f.nearest,
+		Source: l.source, Line: l.doc.lineOf(path), Key: shown(path), Reason: f.reason.Text, Nearest: f.nearest,
+		said: f.reason,
 	})
 }
 
@@ -112,7 +115,7 @@ func (l *layer) entry(at []string, row *row, id string, v any) {
 	}
 	line := l.doc.lineOf(at)
 	if row.personal && l.name == projectFile {
-		l.problem(at, fault{reason: "is a user's own: it does not come with a project"})
+		l.problem(at, fault{reason: uncoded("is a user's own: it does not come with a project")})
 		return
 	}
 	l.entries = append(l.entries, entry{setting{row, strings.Join(at, "."), id, value, l.origin(line)}, line})
@@ -130,7 +133,7 @@ func (l *layer) subsection(at []string, v any) {
 	}
 	tree, ok := v.(map[string]any)
 	if !ok {
-		l.problem(at, fault{reason: "must be a table"})
+		l.problem(at, fault{reason: uncoded("must be a table")})
 		return
 	}
 	l.section(at, tree)
@@ -140,10 +143,10 @@ func (l *layer) subsection(at []string, v any) {
 func (l *layer) unknown(at []string) {
 	siblings, last := below(at[:len(at)-1]), at[len(at)-1]
 	if len(siblings) == 1 && siblings[0] == anyID && !validID(last) {
-		l.problem(at, fault{reason: checkID(last)})
+		l.problem(at, fault{reason: uncoded(checkID(last))})
 		return
 	}
-	f := fault{reason: "unknown key"}
+	f := fault{reason: errUnknownKey}
 	if len(l.problems) < maxProblems {
 		f.nearest = nearestKey(last, siblings)
 	}
@@ -168,7 +171,7 @@ func nearestKey(word string, siblings []string) string {
 func (l *layer) list(key string, at []string, v any) {
 	list, ok := v.([]any)
 	if !ok {
-		l.problem(at, fault{reason: "must be a list of tables, written [[" + key + "]]"})
+		l.problem(at, fault{reason: uncoded("must be a list of tables, written [[" + key + "]]")})
 		return
 	}
 	for i, e := range list {
@@ -176,7 +179,7 @@ func (l *layer) list(key string, at []string, v any) {
 		if tree, ok := e.(map[string]any); ok {
 			l.element(key, here, tree)
 		} else {
-			l.problem(here, fault{reason: "must be a table"})
+			l.problem(here, fault{reason: uncoded("must be a table")})
 		}
 	}
 }
@@ -190,7 +193,7 @@ func (l *layer) element(list string, at []string, tree map[string]any) {
 		here := append(at[:len(at):len(at)], name)
 		row, _ := rowOf(list + "[]." + name)
 		if row == nil {
-			l.problem(here, fault{reason: "unknown key", nearest: nearest(name, below(at[:len(at)-1]))})
+			l.problem(here, fault{reason: errUnknownKey, nearest: nearest(name, below(at[:len(at)-1]))})
 			continue
 		}
 		value, f := row.decodeValue(tree[name])
@@ -204,70 +207,72 @@ func (l *layer) element(list string, at []string, tree map[string]any) {
 	if len(l.problems)+l.more > before {
 		return
 	}
-	if reason := l.checkElement(&e); reason != "" {
+	if reason := l.checkElement(&e); reason != nil {
 		l.problem(at, fault{reason: reason})
 		return
 	}
 	l.elements = append(l.elements, e)
 }
 
-// checkElement checks whether the keys of a table fit together. It returns the mistake, or "".
-func (l *layer) checkElement(e *element) string {
+// checkElement checks whether the keys of a table fit together. It returns the mistake, or nil.
+func (l *layer) checkElement(e *element) *message.Text {
 	for i := range table {
 		if r := &table[i]; r.required && r.section() == e.list {
 			if name := r.name[len(e.list)+len("[]."):]; e.valueOf(name) == nil {
-				return name + " is missing"
+				return errMissingKey.With(name)
 			}
 		}
 	}
 	if key := nameKey[e.list]; key != "" {
 		for i := range l.elements {
 			if other := &l.elements[i]; other.list == e.list && other.valueOf(key) == e.valueOf(key) {
-				return "the " + key + " is taken by the table at line " + strconv.Itoa(other.line)
+				return errTaken.With(key, other.line)
 			}
 		}
 	}
 	switch e.list {
 	case serverSection:
-		return checkServer(e)
+		if reason := checkServer(e); reason != "" {
+			return uncoded(reason)
+		}
 	case programSection, hookSection:
 		if len(e.valueOf("command").([]string)) == 0 {
-			return "command is empty"
+			return uncoded("command is empty")
 		}
 	case scheduleSection:
 		return cmp.Or(e.needsOne("cron", "every"), e.needsOne("text", "flow"), checkSchedule(e))
 	case budgetSection:
 		if e.valueOf("calls") == nil && e.valueOf("tokens") == nil && e.valueOf("money") == nil {
-			return "calls, tokens or money is missing"
+			return uncoded("calls, tokens or money is missing")
 		}
 	}
-	return ""
+	return nil
 }
 
 // checkSchedule checks the limits of a schedule's times, and that only a flow has inputs.
-func checkSchedule(e *element) string {
+func checkSchedule(e *element) *message.Text {
 	every, is := e.valueOf("every").(time.Duration)
 	switch {
 	case is && (every < time.Second || every > 24*time.Hour):
-		return "every is at least 1s and at most 24h; for longer times use cron"
+		return errEvery
 	case e.valueOf("inputs") != nil && e.valueOf("flow") == nil:
-		return "inputs are for a flow"
+		return errInputs
 	}
-	return ""
+	return nil
 }
 
 // nameKey has the key that names a table, for the sections in which a later file replaces a table of the same name.
 var nameKey = map[string]string{serverSection: "name", scheduleSection: "id"}
 
 // needsOne returns a mistake unless the element has exactly one of two keys.
-func (e *element) needsOne(a, b string) string {
+func (e *element) needsOne(a, b string) *message.Text {
 	switch hasA, hasB := e.valueOf(a) != nil, e.valueOf(b) != nil; {
 	case hasA && hasB:
-		return "has both " + a + " and " + b
+		return errBothKeys.With(a, b)
 	case !hasA && !hasB:
-		return a + " or " + b + " is missing"
+		return errMissingOne.With(a, b)
 	}
-	return ""
+	return nil
 }
 
 // checkServer checks that a server's keys fit its type, and sets a missing type.

@@ -231,12 +231,13 @@ func unreadable(path string, err error) *Problem {
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	reason := err.Error()
+	why := err
 	var pe *fs.PathError
 	if errors.As(err, &pe) {
-		reason = pe.Err.Error()
+		why = pe.Err
 	}
-	return &Problem{Source: path, Reason: "cannot be read: " + reason, Err: err}
+	said := errUnreadable.With(why)
+	return &Problem{Source: path, Reason: said.Text, Err: err, said: said}
 }
 
 var errIrregular = errors.New("not a regular file")

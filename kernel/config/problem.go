@@ -1,12 +1,13 @@
 package config
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 	"unicode"
 
 	"github.com/agext/levenshtein"
+
+	"github.com/perlica/perlica/eventlog/message"
 )
 
 // Problem is one mistake: its place, its reason, and the nearest valid key or value.
@@ -21,26 +22,36 @@ type Problem struct {
 	Nearest string `json:"nearest"`
 	// Err is the cause, or nil.
 	Err error `json:"-"`
+
+	said *message.Text // the sentence of Reason; nil if it has no code
 }
 
 // Error returns one printable line.
-func (p *Problem) Error() string {
-	var b strings.Builder
-	b.WriteString(printable(p.Source))
+func (p *Problem) Error() string { return p.Tell().Text }
+
+// Tell returns the problem's sentence.
+func (p *Problem) Tell() *message.Text {
+	place := printable(p.Source)
 	for _, n := range []int{p.Line, p.Column} {
 		if n > 0 {
-			b.WriteString(":" + strconv.Itoa(n))
+			place += ":" + strconv.Itoa(n)
 		}
 	}
-	b.WriteString(": ")
 	if p.Key != "" {
-		b.WriteString(printable(p.Key) + ": ")
+		place += ": " + printable(p.Key)
 	}
-	b.WriteString(p.Reason)
+	reason := p.said
+	if reason == nil {
+		reason = uncoded(p.Reason)
+	}
+	t := inSource.With(place, reason)
 	if p.Nearest != "" {
-		fmt.Fprintf(&b, "; did you mean %q?", p.Nearest)
+		t = didYouMean.With(t, p.Nearest)
 	}
-	return b.String()
+	if reason.Code == "" {
+		return uncoded(t.Text)
+	}
+	return t
 }
 
 // Unwrap returns the cause.
@@ -58,6 +69,18 @@ func (ps Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
+// Tell returns the sentences of the problems, one in each line.
+func (ps Problems) Tell() *message.Text {
+	all := ps[0].Tell()
+	for _, p := range ps[1:] {
+		all = nextLine.With(all, p)
+	}
+	if message.CodeOf(all) == nextLine.Code {
+		return uncoded(all.Text)
+	}
+	return all
+}
+
 // Unwrap returns the problems.
 func (ps Problems) Unwrap() []error {
 	errs := make([]error, len(ps))
@@ -69,7 +92,8 @@ func (ps Problems) Unwrap() []error {
 
 // fault is a mistake in a value, without the value's place.
 type fault struct {
-	reason, nearest string
+	reason  *message.Text
+	nearest string
 }
 
 // nearest returns the candidate that was probably meant, or "".

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/pelletier/go-toml/v2"
+
+	"github.com/perlica/perlica/eventlog/message"
 )
 
 func TestProblems(t *testing.T) {
@@ -177,6 +179,39 @@ func TestProblems(t *testing.T) {
 				t.Error("a bad element is kept")
 			}
 		})
+	}
+}
+
+// TestScheduleCodes checks that each mistake in a schedule has a code, so that a phone shows it in its language.
+func TestScheduleCodes(t *testing.T) {
+	const times, text = "every = '2h'\n", "text = 'x'\n"
+	for keys, want := range map[string]message.Code{
+		times + text: "config.missing-key",
+		"id = 'x'\n" + times + text + "[[schedule]]\nid = 'x'\n" + times + text: "config.taken",
+		"id = 'a/b'": "config.name", "id = 1": "config.type-text", "idd = 'x'": "config.unknown-key",
+		"id = 'x'\n" + text: "config.missing-one", "id = 'x'\ncron = '@daily'\n" + times + text: "config.both-keys",
+		"cron = '0 25 * * *'": "config.cron", "cron = ''": "config.cron", "every = 'x'": "config.type-duration",
+		"every = '-1h'": "config.not-positive", "id = 'x'\nevery = '25h'\n" + text: "config.every",
+		"timezone = 'Mars'": "config.timezone", "text = ''": "config.empty", "flow = ''": "config.empty",
+		"id = 'x'\n" + times + text + "inputs = { a = 'b' }": "config.inputs", "inputs = { a = 1 }": "config.type-text-map",
+		"missed = 'later'": "config.choice", "provider = 'a b'": "config.provider", "id = 'x": "config.not-toml",
+	} {
+		l := readLayer("user file", "F", []byte("[[schedule]]\n"+keys))
+		if len(l.problems) == 0 {
+			t.Errorf("%q is accepted", keys)
+			continue
+		}
+		if got := message.CodeOf(l.problems); got != want {
+			t.Errorf("%q: %v has the code %q, want %q", keys, l.problems, got, want)
+		}
+		if !strings.Contains(message.Of(l.problems).Text, l.problems[0].Reason) {
+			t.Errorf("%q: the sentence %q lacks the reason", keys, message.Of(l.problems))
+		}
+	}
+	for _, file := range []string{"model = 1", "model = 1\nlog = 1"} {
+		if l := readLayer("user file", "F", []byte(file)); message.CodeOf(l.problems) != "" {
+			t.Errorf("%v have the code of no mistake: %s", l.problems, message.CodeOf(l.problems))
+		}
 	}
 }
 

@@ -52,7 +52,7 @@ func (r *row) decodeValue(v any) (any, *fault) {
 				return nil, r.wrongType()
 			}
 			if d <= 0 {
-				return nil, &fault{reason: "must be more than zero"}
+				return nil, &fault{reason: errNotPositive}
 			}
 			return d, nil
 		}
@@ -82,13 +82,18 @@ func (r *row) parseText(s string) (v any, f *fault) {
 }
 
 // wrongType returns a mistake that names the expected type.
-func (r *row) wrongType() *fault {
-	want := map[kind]string{
-		text: `a string such as "x"`, boolean: "true or false", integer: "a whole number", number: "a number",
-		duration: `a duration such as "30s"`, texts: `a list of strings such as ["a", "b"]`,
-		textMap: `a table of strings such as { NAME = "value" }`, anyTable: "a table such as { name = 1 }",
+func (r *row) wrongType() *fault { return &fault{reason: wrongTypes[r.kind]} }
+
+// checked returns the mistake that the row's check finds, or nil.
+func (r *row) checked(s string) *fault {
+	switch reason := r.check(s); {
+	case reason == "":
+		return nil
+	case r.said != nil:
+		return &fault{reason: r.said}
+	default:
+		return &fault{reason: uncoded(reason)}
 	}
-	return &fault{reason: "must be " + want[r.kind]}
 }
 
 // decodeTexts returns an empty list for an empty TOML list. Nil would mean that the key is absent.
@@ -98,7 +103,7 @@ func (r *row) decodeTexts(v any) (any, *fault) {
 		return nil, r.wrongType()
 	}
 	if len(list) == 0 && r.section() == ruleSection {
-		return nil, &fault{reason: "is empty; leave it out to match everything"}
+		return nil, &fault{reason: uncoded("is empty; leave it out to match everything")}
 	}
 	out := make([]string, 0, len(list))
 	for _, e := range list {
@@ -128,11 +133,11 @@ func (r *row) decodeMap(v any) (any, *fault) {
 		if !ok {
 			return nil, r.wrongType()
 		}
-		if reason := r.check(name); reason != "" {
-			return nil, &fault{reason: reason}
+		if f := r.checked(name); f != nil {
+			return nil, f
 		}
 		if hasNUL(s) {
-			return nil, &fault{reason: "a value holds a NUL character"}
+			return nil, &fault{reason: uncoded("a value holds a NUL character")}
 		}
 		out[name] = s
 	}
@@ -142,7 +147,7 @@ func (r *row) decodeMap(v any) (any, *fault) {
 // checkRange checks an integer or a number. If max is 0, any number is valid.
 func (r *row) checkRange(f float64) *fault {
 	if math.IsNaN(f) || r.max > 0 && (f < r.min || f > r.max) {
-		return &fault{reason: fmt.Sprintf("must be from %v to %v", plain(r.min), plain(r.max))}
+		return &fault{reason: uncoded("must be from " + plain(r.min) + " to " + plain(r.max))}
 	}
 	return nil
 }
@@ -152,22 +157,20 @@ func plain(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 // checkText checks a string value, or one string of a list.
 func (r *row) checkText(s string) *fault {
 	if hasNUL(s) {
-		return &fault{reason: "holds a NUL character"}
+		return &fault{reason: uncoded("holds a NUL character")}
 	}
 	if r.choices != nil && !slices.Contains(r.choices, s) {
 		return &fault{
-			reason:  fmt.Sprintf("%s is not one of %s", strconv.Quote(printable(s)), strings.Join(r.choices, ", ")),
+			reason:  errChoice.With(printable(s), strings.Join(r.choices, ", ")),
 			nearest: nearest(s, r.choices),
 		}
 	}
 	if r.check != nil && r.kind != textMap {
-		if reason := r.check(s); reason != "" {
-			f := &fault{reason: reason}
-			if r.section() == ruleSection {
-				f.nearest = nearest(s, pathWords)
-			}
-			return f
+		f := r.checked(s)
+		if f != nil && r.section() == ruleSection {
+			f.nearest = nearest(s, pathWords)
 		}
+		return f
 	}
 	return nil
 }
@@ -269,7 +272,7 @@ func checkEventType(s string) string {
 
 func checkNotEmpty(s string) string {
 	if strings.TrimSpace(s) == "" {
-		return "is empty"
+		return errEmpty.Text
 	}
 	return ""
 }
@@ -288,7 +291,7 @@ func validID(s string) bool {
 
 func checkID(s string) string {
 	if !validID(s) {
-		return "a provider is named by at most 64 letters, digits, - and _, beginning with a letter or digit"
+		return errProvider.Text
 	}
 	return ""
 }
@@ -303,14 +306,14 @@ func checkOptionalID(s string) string {
 // checkName refuses a text that cannot name a schedule or a flow, because the name becomes a part of input ids.
 func checkName(s string) string {
 	if !validID(s) {
-		return "a name has at most 64 letters, digits, - and _, and begins with a letter or digit"
+		return errName.Text
 	}
 	return ""
 }
 
 func checkTimezone(s string) string {
 	if _, err := Timezone(s); err != nil || s == "" || s == "Local" {
-		return "is not a timezone of the IANA database"
+		return errTimezone.Text
 	}
 	return ""
 }
@@ -320,7 +323,7 @@ func checkTimezone(s string) string {
 func checkCron(s string) string {
 	fields := len(strings.Fields(s))
 	if word := fields == 1 && s[0] == '@' && s != "@everysecond"; fields != 5 && !word || !gronx.IsValid(s) {
-		return "is not five fields of cron: minute, hour, day of the month, month, day of the week"
+		return errCron.Text
 	}
 	return ""
 }

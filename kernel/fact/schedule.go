@@ -1,6 +1,10 @@
 package fact
 
-import "time"
+import (
+	"time"
+
+	"github.com/perlica/perlica/eventlog/message"
+)
 
 // These are the values of ScheduleStarted.Why and ScheduleMissed.Why.
 const (
@@ -44,7 +48,8 @@ type ScheduleMissed struct {
 	Last  time.Time `json:"last"`
 	Why   string    `json:"why"`
 	Error string    `json:"error,omitempty"` // the error of a refused input or of a stopped flow run
-	Rule  string    `json:"rule"`
+	message.Coded
+	Rule string `json:"rule"`
 }
 
 // SchedulePaused is the payload of schedule.paused. The schedule has no times until it is resumed.

@@ -1,7 +1,6 @@
 package flow
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 	"unicode"
@@ -70,8 +69,7 @@ type expression struct {
 // expression ends.
 func parseExpression(text string) (*expression, error) {
 	if len(text) > maxExpression {
-		return nil, &expressionError{text, fmt.Errorf("the expression has %d bytes; the limit is %d", len(text),
-			maxExpression)}
+		return nil, &expressionError{text, errLongExpression.With(len(text), maxExpression)}
 	}
 	p := &parser{text: text}
 	root, err := p.parseAll()
@@ -94,13 +92,21 @@ type token struct {
 	kind, text string
 }
 
+// shown returns the token for a sentence.
+func (t token) shown() any {
+	if t.kind == "end" {
+		return theEnd
+	}
+	return t.text
+}
+
 func (p *parser) parseAll() (*node, error) {
 	if err := p.next(); err != nil {
 		return nil, err
 	}
 	n, err := p.parseTernary()
 	if err == nil && p.tok.kind != "end" {
-		err = fmt.Errorf("unexpected %q", p.tok.text)
+		err = errUnexpected.With(p.tok.text)
 	}
 	return n, err
 }
@@ -113,7 +119,7 @@ func (p *parser) next() error {
 	rest := strings.TrimLeftFunc(p.text[p.at:], unicode.IsSpace)
 	p.at = len(p.text) - len(rest)
 	if rest == "" {
-		p.tok = token{"end", "the end"}
+		p.tok = token{kind: "end"}
 		return nil
 	}
 	take := func(kind string, n int) error {
@@ -136,8 +142,8 @@ func (p *parser) next() error {
 		}
 	}
 	if strings.IndexByte("+-*/%<>!?:.,()[]{}#|", c) < 0 {
-		r, _ := utf8.DecodeRuneInString(rest)
-		return fmt.Errorf("unexpected %q", r)
+		_, n := utf8.DecodeRuneInString(rest)
+		return errUnexpected.With(rest[:n])
 	}
 	return take(string(c), 1)
 }
@@ -174,14 +180,15 @@ func (p *parser) nextString(rest string) error {
 			}
 			s, ok := escapes[rest[i]]
 			if !ok {
-				return fmt.Errorf(`unknown escape \%c`, rest[i])
+				_, n := utf8.DecodeRuneInString(rest[i:])
+				return errEscape.With(rest[i-1 : i+n])
 			}
 			b.WriteString(s)
 		default:
 			b.WriteByte(c)
 		}
 	}
-	return fmt.Errorf("the string that begins with %s has no end", cutText(rest))
+	return errStringEnd.With(cutText(rest))
 }
 
 // accept looks at the present token. If its kind or its name is in kinds, accept returns the match and reads the next
@@ -198,14 +205,14 @@ func (p *parser) accept(kinds ...string) (string, bool, error) {
 func (p *parser) expect(kind string) error {
 	_, ok, err := p.accept(kind)
 	if err == nil && !ok {
-		err = fmt.Errorf("expected %q before %s", kind, p.tok.text)
+		err = errExpected.With(kind, p.tok.shown())
 	}
 	return err
 }
 
 func (p *parser) parseTernary() (*node, error) {
 	if p.depth++; p.depth > maxDepth {
-		return nil, fmt.Errorf("the expression is nested more than %d times", maxDepth)
+		return nil, errDeepExpression.With(maxDepth)
 	}
 	defer func() { p.depth-- }()
 	cond, err := p.parseBinary(0)
@@ -265,7 +272,7 @@ func (p *parser) parseUnary() (*node, error) {
 		return p.parsePostfix()
 	}
 	if p.depth++; p.depth > maxDepth {
-		return nil, fmt.Errorf("the expression is nested more than %d times", maxDepth)
+		return nil, errDeepExpression.With(maxDepth)
 	}
 	defer func() { p.depth-- }()
 	kid, err := p.parseUnary()
@@ -301,7 +308,7 @@ func (p *parser) parsePostfix() (*node, error) {
 // parseMember parses the name after a dot.
 func (p *parser) parseMember(of *node, op string) (*node, error) {
 	if p.tok.kind != "name" {
-		return nil, fmt.Errorf("expected a name before %s", p.tok.text)
+		return nil, errExpectedName.With(p.tok.shown())
 	}
 	kind := opMember
 	if op == "?." {
@@ -317,7 +324,7 @@ func (p *parser) parsePrimary() (*node, error) {
 	case "number":
 		v, err := strconv.ParseFloat(strings.ReplaceAll(t.text, "_", ""), 64)
 		if err != nil {
-			return nil, fmt.Errorf("%s is not a number", t.text)
+			return nil, errNoNumber.With(t.text)
 		}
 		return &node{op: opLiteral, val: v}, p.next()
 	case "string":
@@ -346,7 +353,7 @@ func (p *parser) parsePrimary() (*node, error) {
 	case "name":
 		return p.parseName()
 	}
-	return nil, fmt.Errorf("expected a value before %s", t.text)
+	return nil, errExpectedValue.With(t.shown())
 }
 
 // parseName parses a word: a constant, a variable or the call of a function.
@@ -410,13 +417,13 @@ func (p *parser) parseMap() (*node, error) {
 		} else if !ok && len(m.kids) == 0 {
 			return key, p.expect("}")
 		} else if !ok {
-			return nil, fmt.Errorf("expected %q before %s", ":", p.tok.text)
+			return nil, errExpected.With(":", p.tok.shown())
 		}
 		if key.op == opName {
 			key = &node{op: opLiteral, val: key.name}
 		}
-		if s, ok := key.val.(string); !ok || key.op != opLiteral {
-			return nil, fmt.Errorf("the name of a member must be a word or a string, not %v", s)
+		if _, ok := key.val.(string); !ok || key.op != opLiteral {
+			return nil, errMemberName
 		}
 		value, err := p.parseTernary()
 		if err != nil {

@@ -15,6 +15,7 @@ package flow
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -27,6 +28,8 @@ import (
 	"sync"
 
 	"github.com/pelletier/go-toml/v2"
+
+	"github.com/perlica/perlica/eventlog/message"
 )
 
 // These are the limits of a file.
@@ -100,11 +103,14 @@ type fileError struct {
 	Err  error
 }
 
-func (e *fileError) Error() string {
+func (e *fileError) Error() string { return e.Tell().Text }
+
+// Tell returns the error's sentence.
+func (e *fileError) Tell() *message.Text {
 	if e.File == "" {
-		return "the flow: " + e.Err.Error()
+		return message.Of(e.Err)
 	}
-	return e.File + ": " + e.Err.Error()
+	return inPlace.With(e.File, e.Err)
 }
 
 // Unwrap returns the fault.
@@ -135,7 +141,7 @@ func load(path string, depth int, files map[string]string) (*Flow, error) {
 		sum := sha256.Sum256(b)
 		digest := hex.EncodeToString(sum[:])
 		if known, ok := files[path]; err == nil && ok && known != digest {
-			err = fmt.Errorf("the file %s changed while Perlica read the flow", path)
+			err = errFileChanged.With(path)
 		}
 		files[path] = digest
 		return b, err
@@ -147,7 +153,7 @@ func load(path string, depth int, files map[string]string) (*Flow, error) {
 	return parse(text, func(name string) ([]byte, error) { return read(filepath.Join(dir, name)) },
 		func(name string) (*Flow, error) {
 			if depth == maxDeep {
-				return nil, fmt.Errorf("flows are nested more than %d times", maxDeep)
+				return nil, errNestedFlows.With(maxDeep)
 			}
 			f, err := load(filepath.Join(dir, name), depth+1, files)
 			if err != nil {
@@ -164,15 +170,15 @@ func readBounded(path string) ([]byte, error) {
 	case err != nil:
 		return nil, errors.Unwrap(err)
 	case !info.Mode().IsRegular():
-		return nil, errors.New("not a regular file")
+		return nil, errNotFile
 	case info.Size() > maxFile:
-		return nil, fmt.Errorf("the file has %d bytes; the limit is %d", info.Size(), maxFile)
+		return nil, errLargeFile.With(info.Size(), maxFile)
 	}
 	b, err := os.ReadFile(path)
 	if err == nil && len(b) > maxFile {
-		err = fmt.Errorf("the file has %d bytes; the limit is %d", len(b), maxFile)
+		return nil, errLargeFile.With(len(b), maxFile)
 	}
-	return b, err
+	return b, cmp.Or(errors.Unwrap(err), err) // the caller adds the path
 }
 
 // parseAlone checks the text of a flow and reads no other file. The result is good for showing a flow and not for
@@ -180,7 +186,7 @@ func readBounded(path string) ([]byte, error) {
 func parseAlone(text string) (*Flow, error) {
 	f, err := parse([]byte(text), nil, nil)
 	if err != nil {
-		return nil, &fileError{"", err}
+		return nil, &fileError{"", inFlow.With(err)}
 	}
 	return f, nil
 }
@@ -202,12 +208,12 @@ func parse(text []byte, read func(string) ([]byte, error), inner func(string) (*
 	parts.Write(text)
 	for _, s := range f.Steps {
 		if err := f.checkStep(s); err != nil {
-			return nil, fmt.Errorf("step %s: %w", s.ID, err)
+			return nil, inStep.With(s.ID, err)
 		}
 		if s.Schema != "" && read != nil {
 			b, err := read(s.Schema)
 			if err != nil {
-				return nil, fmt.Errorf("step %s: schema %s: %w", s.ID, s.Schema, err)
+				return nil, inStep.With(s.ID, inPlace.With("schema "+s.Schema, err))
 			}
 			s.SchemaText = b
 			fmt.Fprintf(parts, "\x00%s\x00%d\x00%s", s.Schema, len(b), b)
@@ -215,12 +221,12 @@ func parse(text []byte, read func(string) ([]byte, error), inner func(string) (*
 		if s.Flow != "" && inner != nil {
 			sub, err := inner(s.Flow)
 			if err != nil {
-				return nil, fmt.Errorf("step %s: %w", s.ID, err)
+				return nil, inStep.With(s.ID, err)
 			}
 			s.inner = sub
 			fmt.Fprintf(parts, "\x00%s\x00%s", s.Flow, sub.Digest)
 			if err := sub.checkGiven(s.Inputs); err != nil {
-				return nil, fmt.Errorf("step %s: %w", s.ID, err)
+				return nil, inStep.With(s.ID, err)
 			}
 		}
 	}
@@ -228,8 +234,9 @@ func parse(text []byte, read func(string) ([]byte, error), inner func(string) (*
 	return f, nil
 }
 
-// decode decodes TOML. An unknown key is an error that names its line.
+// decode decodes TOML, with or without the byte order mark of a Windows editor. The error names the line.
 func decode(text []byte, f *Flow) error {
+	text = bytes.TrimPrefix(text, []byte("\ufeff"))
 	d := toml.NewDecoder(bytes.NewReader(text)).DisallowUnknownFields()
 	err := d.Decode(f)
 	var unknown *toml.StrictMissingError
@@ -237,10 +244,15 @@ func decode(text []byte, f *Flow) error {
 	switch {
 	case errors.As(err, &unknown) && len(unknown.Errors) > 0:
 		row, _ := unknown.Errors[0].Position()
-		return fmt.Errorf("line %d: unknown key %s", row, strings.Join(unknown.Errors[0].Key(), "."))
+		return errUnknownKey.With(row, strings.Join(unknown.Errors[0].Key(), "."))
 	case errors.As(err, &bad):
 		row, _ := bad.Position()
-		return fmt.Errorf("line %d: %w", row, err)
+		why := strings.TrimPrefix(err.Error(), "toml: ")
+		// The decoder's words for a wrong type name types of Go.
+		if key := strings.Join(bad.Key(), "."); key != "" && strings.HasPrefix(why, "cannot decode TOML ") {
+			return errWrongType.With(row, key)
+		}
+		return errNotTOML.With(row, why)
 	}
 	return err
 }
@@ -254,23 +266,23 @@ var (
 func (f *Flow) checkNames() error {
 	switch {
 	case !flowName().MatchString(f.Name):
-		return fmt.Errorf("the name %q is not 1 to 64 letters, digits, dots, dashes or underscores", f.Name)
+		return errName.With(f.Name)
 	case len(f.Steps) == 0:
-		return errors.New("there is no [[step]]")
+		return errNoSteps
 	case len(f.Steps) > mostSteps:
-		return fmt.Errorf("there are %d steps; the limit is %d", len(f.Steps), mostSteps)
+		return errManySteps.With(len(f.Steps), mostSteps)
 	}
 	for name := range f.Inputs {
 		if !stepName().MatchString(name) {
-			return fmt.Errorf("the input %q is not a name of letters, digits and underscores", name)
+			return errInputName.With(name)
 		}
 	}
 	for i, s := range f.Steps {
 		if !stepName().MatchString(s.ID) {
-			return fmt.Errorf("step %d: the id %q is not a name of letters, digits and underscores", i+1, s.ID)
+			return errStepID.With(i+1, s.ID)
 		}
 		if _, ok := f.places[s.ID]; ok {
-			return fmt.Errorf("two steps have the id %s", s.ID)
+			return errSameID.With(s.ID)
 		}
 		f.places[s.ID] = i
 	}
@@ -289,7 +301,7 @@ func (f *Flow) step(id string) *Step {
 // steps that led to s, so orderStep finds steps that need each other.
 func (f *Flow) orderStep(s *Step, path []string) error {
 	if i := slices.Index(path, s.ID); i >= 0 {
-		return fmt.Errorf("the steps need each other: %s", strings.Join(append(path[i:], s.ID), " needs "))
+		return errCycle.With(strings.Join(append(path[i:], s.ID), " → "))
 	}
 	if s.before != nil {
 		return nil
@@ -298,7 +310,7 @@ func (f *Flow) orderStep(s *Step, path []string) error {
 	for _, id := range s.Needs {
 		need := f.step(id)
 		if need == nil {
-			return fmt.Errorf("step %s: there is no step %s, which it needs", s.ID, id)
+			return inStep.With(s.ID, inPlace.With("needs", errNoStep.With(id)))
 		}
 		if err := f.orderStep(need, append(path, s.ID)); err != nil {
 			return err
@@ -321,7 +333,7 @@ func (f *Flow) checkStep(s *Step) error {
 		}
 	}
 	if kinds != 1 {
-		return errors.New("a step has exactly one of text, ask and flow")
+		return errOneKind
 	}
 	if err := s.checkKeys(); err != nil {
 		return err
@@ -337,32 +349,32 @@ func (s *Step) checkKeys() error {
 	for key, set := range map[string]bool{"provider": s.Provider != "", "permissions": s.Permissions != "",
 		"schema": s.Schema != "", "session": s.Session != "", "for_each": s.ForEach != ""} {
 		if set && s.Text == "" {
-			return fmt.Errorf("%s belongs to a step with a text", key)
+			return errOtherStep.With(key, "text")
 		}
 	}
 	switch {
 	case !slices.Contains([]string{"", "ask", "reads", "deny", "allow"}, s.Permissions):
-		return fmt.Errorf("permissions is ask, reads, deny or allow, not %q", s.Permissions)
+		return errChoice.With("permissions", "ask, reads, deny, allow", s.Permissions)
 	case !slices.Contains([]string{"", "stop", "continue"}, s.OnFailure):
-		return fmt.Errorf("on_failure is stop or continue, not %q", s.OnFailure)
+		return errChoice.With("on_failure", "stop, continue", s.OnFailure)
 	case !slices.Contains([]string{"", "stop", "continue"}, s.OnSkipped):
-		return fmt.Errorf("on_skipped is stop or continue, not %q", s.OnSkipped)
+		return errChoice.With("on_skipped", "stop, continue", s.OnSkipped)
 	case s.Parallel < 0 || s.Parallel > maxParallel:
-		return fmt.Errorf("parallel is a number from 1 to %d", maxParallel)
+		return errRange.With("parallel", maxParallel)
 	case s.MaxItems < 0 || s.MaxItems > maxItems:
-		return fmt.Errorf("max_items is a number from 1 to %d", maxItems)
+		return errRange.With("max_items", maxItems)
 	case (s.Parallel > 0 || s.MaxItems > 0) && s.ForEach == "":
-		return errors.New("parallel and max_items belong to a step with for_each")
+		return errOtherStep.With("parallel, max_items", "for_each")
 	case s.Ask != "" && (len(s.Options) == 0 || len(s.Options) > 20):
-		return errors.New("a question needs 1 to 20 options")
+		return errOptions
 	case s.Ask == "" && s.Options != nil:
-		return errors.New("options belong to a step with ask")
+		return errOtherStep.With("options", "ask")
 	case s.Flow == "" && s.Inputs != nil:
-		return errors.New("inputs belong to a step with flow")
+		return errOtherStep.With("inputs", "flow")
 	}
 	for i, o := range s.Options {
 		if strings.TrimSpace(o) != o || o == "" || len(o) > 100 || slices.Contains(s.Options[:i], o) {
-			return fmt.Errorf("the option %q is empty, repeated, or longer than 100 bytes", o)
+			return errOption.With(o)
 		}
 	}
 	s.Parallel, s.MaxItems = max(s.Parallel, 1), max(s.MaxItems, 0)
@@ -380,13 +392,13 @@ func (f *Flow) checkSession(s *Step) error {
 	of := f.step(s.Session)
 	switch {
 	case of == nil:
-		return fmt.Errorf("session: there is no step %s", s.Session)
+		return inPlace.With("session", errNoStep.With(s.Session))
 	case !s.before[s.Session]:
-		return fmt.Errorf("session: the step does not need %s", s.Session)
+		return inPlace.With("session", errNotNeeded.With(s.Session))
 	case of.Text == "" || of.loops() || s.loops():
-		return errors.New("session: both steps must be single calls")
+		return inPlace.With("session", errSingleCalls)
 	case s.Provider != "" && s.Provider != of.Provider:
-		return fmt.Errorf("session: a session stays with its provider, %q", of.Provider)
+		return inPlace.With("session", errSameProvider.With(of.Provider))
 	}
 	return nil
 }
@@ -396,12 +408,12 @@ func (f *Flow) parseStep(s *Step) (err error) {
 	sc := scope{flow: f, step: s}
 	if s.When != "" {
 		if s.when, err = sc.expression(s.When); err != nil {
-			return fmt.Errorf("when: %w", err)
+			return inPlace.With("when", err)
 		}
 	}
 	if s.ForEach != "" {
 		if s.forEach, err = sc.expression(s.ForEach); err != nil {
-			return fmt.Errorf("for_each: %w", err)
+			return inPlace.With("for_each", err)
 		}
 	}
 	sc.item = s.loops()
@@ -411,7 +423,7 @@ func (f *Flow) parseStep(s *Step) (err error) {
 	s.inputs = map[string]*template{}
 	for name, text := range s.Inputs {
 		if s.inputs[name], err = sc.template(text); err != nil {
-			return fmt.Errorf("inputs.%s: %w", name, err)
+			return inPlace.With("inputs."+name, err)
 		}
 	}
 	return nil
@@ -421,12 +433,12 @@ func (f *Flow) parseStep(s *Step) (err error) {
 func (f *Flow) checkGiven(given map[string]string) error {
 	for name := range given {
 		if _, ok := f.Inputs[name]; !ok {
-			return fmt.Errorf("the flow %s has no input %s", f.Name, name)
+			return errOtherInput.With(f.Name, name)
 		}
 	}
 	for name, in := range f.Inputs {
 		if _, ok := given[name]; !ok && in.Default == nil {
-			return fmt.Errorf("the flow %s needs the input %s", f.Name, name)
+			return errInputNeeded.With(f.Name, name)
 		}
 	}
 	return nil
@@ -450,7 +462,7 @@ func (f *Flow) Fill(given map[string]string) (map[string]string, error) {
 		size += len(v)
 	}
 	if size > maxInputs {
-		return nil, &fileError{"", fmt.Errorf("the inputs have %d bytes; the limit is %d", size, maxInputs)}
+		return nil, &fileError{"", errLargeInputs.With(size, maxInputs)}
 	}
 	return all, nil
 }

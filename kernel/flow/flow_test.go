@@ -12,6 +12,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/kernel/fact"
 )
 
@@ -149,58 +150,174 @@ func TestTemplate(t *testing.T) {
 	}
 }
 
-// TestCheck checks that Load finds the faults of flow files, before a flow runs.
+// wrongFlow is a text that is not a flow, and the error of Load after the path of the file.
+type wrongFlow struct{ text, code, want string }
+
+// wrongFlows returns a text for each mistake in a file.
+func wrongFlows() []wrongFlow {
+	const top, one = "name = 'f'\n", "[[step]]\nid = 'a'\ntext = 'x'\n"
+	in := func(expression string) string { return top + "[[step]]\nid = 'a'\ntext = '{{ " + expression + " }}'" }
+	return []wrongFlow{
+		{"", "flow.name", `the name "" is not 1 to 64 letters, digits, dots, dashes or underscores; change it`},
+		{"name = ", "flow.not-toml", "line 1: "},
+		{top + one + "text = 'y'", "flow.not-toml", "line 5: "},
+		{"\xff", "flow.not-toml", "line 1: "},
+		{top + "x = 1\n" + one, "flow.unknown-key", "line 2: unknown key x; correct or remove it"},
+		{top + one + "nedes = []", "flow.unknown-key", "line 5: unknown key step.nedes; correct or remove it"},
+		{top + one + "needs = 'b'", "flow.wrong-type",
+			"line 5: step.needs has a value of a wrong type; see docs/flows.md"},
+		{top, "flow.no-steps", "there is no [[step]]; add one"},
+		{top + "[inputs.a-b]\n" + one, "flow.input-name",
+			`the input "a-b" is not a name of letters, digits and underscores; rename it`},
+		{top + "[[step]]\nid='a-b'\ntext='x'", "flow.step-id",
+			`step 1: the id "a-b" is not a name of letters, digits and underscores; change it`},
+		{top + one + one, "flow.same-id", "two steps have the id a; rename one"},
+		{top + one + "needs = ['b']", "flow.unknown-step", "step a: needs: there is no step b; correct its name"},
+		{top + one + "needs = ['a']", "flow.cycle", "the steps need each other: a → a; remove one of these needs"},
+		{top + one + "needs = ['b']\n[[step]]\nid='b'\ntext='x'\nneeds=['a']", "flow.cycle",
+			"the steps need each other: a → b → a; remove one of these needs"},
+		{top + one + "ask = 'y'", "flow.one-kind",
+			"step a: a step has exactly one of text, ask and flow; add or remove one"},
+		{top + "[[step]]\nid='a'\nask='x'\noptions=['y']\nschema='s'", "flow.other-step",
+			"step a: schema: this belongs to a step with text; remove it"},
+		{top + one + "parallel = 2", "flow.other-step",
+			"step a: parallel, max_items: this belongs to a step with for_each; remove it"},
+		{top + one + "options = ['y']", "flow.other-step", "step a: options: this belongs to a step with ask; remove it"},
+		{top + one + "inputs = {}", "flow.other-step", "step a: inputs: this belongs to a step with flow; remove it"},
+		{top + one + "permissions = 'yes'", "flow.choice",
+			`step a: permissions must be one of ask, reads, deny, allow, not "yes"`},
+		{top + one + "for_each = '[1]'\nmax_items = 10001", "flow.range",
+			"step a: max_items must be a number from 1 to 10000"},
+		{top + one + "for_each = '[1]'\nparallel = 65", "flow.range", "step a: parallel must be a number from 1 to 64"},
+		{top + "[[step]]\nid='a'\nask='x'", "flow.options", "step a: a question needs 1 to 20 options; change options"},
+		{top + "[[step]]\nid='a'\nask='x'\noptions=['y','y']", "flow.option", `step a: the option "y" is empty, ` +
+			"repeated, longer than 100 bytes, or has a space at its beginning or end; change it"},
+		{top + one + "session = 'b'", "flow.unknown-step", "step a: session: there is no step b; correct its name"},
+		{top + one + "[[step]]\nid='b'\ntext='x'\nsession='a'", "flow.not-needed",
+			"step b: session: the step does not need a; add it to needs"},
+		{top + one + "[[step]]\nid='b'\ntext='x'\nsession='a'\nneeds=['a']\nfor_each='[1]'", "flow.single-calls",
+			"step b: session: both steps must be single calls; remove session or for_each"},
+		{top + one + "[[step]]\nid='b'\ntext='x'\nsession='a'\nneeds=['a']\nprovider='p'", "flow.same-provider",
+			`step b: session: a session stays with its provider, ""; remove provider`},
+		{top + one + "when = 'steps.b.text'", "flow.unknown-step",
+			"step a: when: there is no step b; correct its name: in {{ steps.b.text }}"},
+		{top + one + "for_each = '1 +'", "flow.expected-value",
+			"step a: for_each: expected a value before the end; write one: in {{ 1 + }}"},
+		{top + one + "[[step]]\nid='b'\ntext='{{ steps.a.text }}'", "flow.not-needed",
+			"step b: the step does not need a; add it to needs: in {{ steps.a.text }}"},
+		{top + one + "[[step]]\nid='b'\nneeds=['a']\ntext='{{ steps.a.txt }}'", "flow.step-member", "step b: a step " +
+			"has no txt; it has state, text, json, answer, error, run, items: in {{ steps.a.txt }}"},
+		{in("inputs.x"), "flow.no-input",
+			"step a: there is no input x; declare it with [inputs.x]: in {{ inputs.x }}"},
+		{in("item"), "flow.item",
+			"step a: item belongs to the text of a step with for_each; add for_each: in {{ item }}"},
+		{in("env.HOME"), "flow.no-variable",
+			"step a: there is no env; there are inputs, steps, item and index: in {{ env.HOME }}"},
+		{in(`exec("ls")`), "flow.no-function", "step a: there is no function exec; there are all, any, count, filter, " +
+			"find, first, float, int, join, json, keys, last, len, lines, lower, map, none, split, string, sum, toJSON, " +
+			`trim, upper: in {{ exec("ls") }}`},
+		{in("#"), "flow.element", "step a: # and .name belong into the second argument of a function such as map; " +
+			"move them: in {{ # }}"},
+		{in("len()"), "flow.arguments", "step a: len has 0 arguments, and it takes 1 to 1: in {{ len() }}"},
+		{in("steps"), "flow.bare-name", "step a: steps needs a name; write steps.NAME: in {{ steps }}"},
+		{in("1 2"), "flow.unexpected",
+			`step a: unexpected "2"; remove it, or write an operator before it: in {{ 1 2 }}`},
+		{in("1 @"), "flow.unexpected",
+			`step a: unexpected "@"; remove it, or write an operator before it: in {{ 1 @ }}`},
+		{in("(1"), "flow.expected", `step a: expected ")" before the end; write it: in {{ (1 }}`},
+		{in("{1: 2}"), "flow.member-name", "step a: the name of a member must be a text: in {{ {1: 2} }}"},
+		{in("steps."), "flow.expected-name", "step a: expected a name before the end; write one: in {{ steps. }}"},
+		{in("1.2.3"), "flow.no-number", "step a: 1.2.3 is not a number: in {{ 1.2.3 }}"},
+		{in(`"\q"`), "flow.escape", `step a: unknown escape \q; write \\ for a backslash: in {{ "\q" }}`},
+		{top + one + "when = '\"x'", "flow.string-end",
+			`step a: when: the string that begins with "x has no end; add its quote: in {{ "x }}`},
+		{top + "[[step]]\nid = 'a'\ntext = '{{ inputs.x'", "flow.template-end", "step a: {{ inputs.x has no }}; add it"},
+		{in(strings.Repeat("(", 200) + "1" + strings.Repeat(")", 200)), "flow.deep-expression", "step a: the expression " +
+			"is nested more than 100 times; simplify it: in {{ " + strings.Repeat("(", 79) + "… }}"},
+		{in(strings.Repeat("1+", 5000) + "1"), "flow.long-expression", "step a: the expression has 10001 bytes, and the " +
+			"limit is 8192; shorten it: in {{ " + strings.Repeat("1+", 39) + "1… }}"},
+		{top + one + "schema = 'none.json'", "message.no-entry", "step a: schema none.json: no such file or directory"},
+		{top + "[[step]]\nid='a'\nflow='none.toml'", "message.no-entry", "step a: none.toml: no such file or directory"},
+		{top + "[[step]]\nid='a'\nflow='.'", "flow.not-file", "step a: .: this is a folder or a device; name a file"},
+		{top + "[[step]]\nid='a'\nflow='needs-input.toml'", "flow.input-needed",
+			"step a: the flow needs needs the input base; give it"},
+		{top + "[[step]]\nid='a'\nflow='needs-input.toml'\ninputs={more='x'}", "flow.other-input",
+			"step a: the flow needs has no input more; correct its name"},
+		{top + "[[step]]\nid='a'\nflow='self.toml'", "flow.nested-flows", "step a: self.toml: step a: self.toml: step a: " +
+			"self.toml: step a: self.toml: step a: flows are nested more than 4 times; remove an inner flow"},
+	}
+}
+
+// TestCheck checks that Load finds the mistakes in flow files, before a flow runs. Each mistake has a code, so the
+// pages and the phones show it in their language.
 func TestCheck(t *testing.T) {
-	const one = "[[step]]\nid = 'a'\ntext = 'x'\n"
-	for file, want := range map[string]string{
-		"":                                     "the name",
-		"name = 'f'":                           "there is no [[step]]",
-		"name = 'f'\n" + one + one:             "two steps have the id a",
-		"name = 'f'\nx = 1\n" + one:            "line 2: unknown key x",
-		"name = 'f'\n" + one + "nedes = []":    "line 5: unknown key step.nedes",
-		"name = 'f'\n" + one + "text = 'y'":    "line 5: ",
-		"name = 'f'\n" + one + "ask = 'y'":     "exactly one of text, ask and flow",
-		"name = 'f'\n" + one + "needs = 'b'":   "line 5: ",
-		"name = 'f'\n" + one + "needs = ['b']": "there is no step b, which it needs",
-		"name = 'f'\n" + one + "needs = ['a']": "a needs a",
-		"name = 'f'\n" + one + "needs = ['b']\n[[step]]\nid='b'\ntext='x'\nneeds=['a']":  "a needs b needs a",
-		"name = 'f'\n" + one + "when = 'steps.b.text'":                                   "there is no step b",
-		"name = 'f'\n" + one + "[[step]]\nid='b'\ntext='{{ steps.a.text }}'":             "step b: the step does not need a",
-		"name = 'f'\n" + one + "[[step]]\nid='b'\nneeds=['a']\ntext='{{ steps.a.txt }}'": "a step has no txt",
-		"name = 'f'\n[[step]]\nid='a'\ntext='{{ inputs.x }}'":                            "there is no input x",
-		"name = 'f'\n[[step]]\nid='a'\ntext='{{ item }}'":                                "item belongs",
-		"name = 'f'\n[[step]]\nid='a'\ntext='{{ env.HOME }}'":                            "there is no env",
-		"name = 'f'\n[[step]]\nid='a'\ntext='{{ exec(\"ls\") }}'":                        "there is no function exec",
-		"name = 'f'\n[[step]]\nid='a'\ntext='{{ # }}'":                                   "belong into the second argument",
-		"name = 'f'\n[[step]]\nid='a'\ntext='{{ len() }}'":                               "len has 0 arguments",
-		"name = 'f'\n[[step]]\nid='a'\ntext='{{ steps }}'":                               "steps needs a name",
-		"name = 'f'\n[[step]]\nid='a-b'\ntext='x'":                                       "is not a name",
-		"name = 'f'\n[[step]]\nid='a'\nask='x'":                                          "a question needs 1 to 20 options",
-		"name = 'f'\n[[step]]\nid='a'\nask='x'\noptions=['y','y']":                       `the option "y" is empty, repeated`,
-		"name = 'f'\n" + one + "parallel = 2":                                            "belong to a step with for_each",
-		"name = 'f'\n" + one + "for_each = '[1]'\nmax_items = 10001":                     "max_items is a number from 1",
-		"name = 'f'\n" + one + "for_each = '[1]'\nparallel = 65":                         "parallel is a number from 1 to 64",
-		"name = 'f'\n" + one + "permissions = 'yes'":                                     "permissions is ask, reads",
-		"name = 'f'\n" + one + "session = 'b'":                                           "there is no step b",
-		"name = 'f'\n" + one + "schema = 'missing.json'":                                 "schema missing.json: no such file",
-		"name = 'f'\n[[step]]\nid='a'\nflow='self.toml'":                                 "nested more than",
-	} {
+	for _, c := range wrongFlows() {
 		dir := t.TempDir()
-		for _, name := range []string{"f.toml", "self.toml"} {
-			if err := os.WriteFile(filepath.Join(dir, name), []byte(file), 0o600); err != nil {
-				t.Fatal(err)
-			}
+		for name, text := range map[string]string{"f.toml": c.text, "self.toml": c.text,
+			"needs-input.toml": "name = 'needs'\n[inputs.base]\n[[step]]\nid = 'a'\ntext = 'x'\n"} {
+			writeFile(t, filepath.Join(dir, name), text)
 		}
-		if _, err := Load(filepath.Join(dir, "f.toml")); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v, want %s", file, err, want)
+		path := filepath.Join(dir, "f.toml")
+		_, err := Load(path)
+		if err == nil {
+			t.Errorf("%q is accepted", c.text)
+			continue
+		}
+		got, found := strings.CutPrefix(err.Error(), path+": ")
+		// The words after the line of a text that is not TOML are the decoder's.
+		if !found || got != c.want && !(c.code == "flow.not-toml" && strings.HasPrefix(got, c.want)) {
+			t.Errorf("%.80q: %q, want %q", c.text, got, c.want)
+		}
+		if code := string(message.CodeOf(err)); code != c.code {
+			t.Errorf("%.80q has the code %q, want %q", c.text, code, c.code)
 		}
 	}
-	large := filepath.Join(t.TempDir(), "large.toml")
-	if err := os.WriteFile(large, make([]byte, maxFile+1), 0o600); err != nil {
+}
+
+func writeFile(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Load(large); err == nil || !strings.Contains(err.Error(), "the limit is 1048576") {
-		t.Errorf("a large file: %v", err)
+}
+
+// TestFiles checks files of editors on other systems, files at the limit of the size, and paths that have no file.
+func TestFiles(t *testing.T) {
+	dir := t.TempDir()
+	const text = "name = 'f'\n[[step]]\nid = 'a'\ntext = 'x'\nwhen = '''\n1 ==\n1'''\n"
+	const comment = "# "
+	for name, c := range map[string]struct{ text, code string }{
+		"mark":    {"\ufeff" + text, ""},
+		"windows": {"\ufeff" + strings.ReplaceAll(text, "\n", "\r\n"), ""},
+		"full":    {text + comment + strings.Repeat("x", maxFile-len(text)-len(comment)), ""},
+		"large":   {text + comment + strings.Repeat("x", maxFile-len(text)-len(comment)+1), "flow.large-file"},
+		"empty":   {"\ufeff", "flow.name"},
+	} {
+		path := filepath.Join(dir, name)
+		writeFile(t, path, c.text)
+		f, err := Load(path)
+		if code := string(message.CodeOf(err)); code != c.code || (err == nil) != (c.code == "") {
+			t.Errorf("%s: %v (%s)", name, err, code)
+		}
+		if err == nil { // the text on the log is read in the same way
+			if _, err := parseAlone(f.Text); err != nil {
+				t.Errorf("%s on the log: %v", name, err)
+			}
+		}
+	}
+	secret := filepath.Join(dir, "secret")
+	writeFile(t, secret, text)
+	if err := os.Chmod(secret, 0); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]message.Code{dir: "flow.not-file", os.DevNull: "flow.not-file",
+		filepath.Join(dir, "none"): "message.no-entry", secret: "message.permission"} {
+		if path == secret && os.Geteuid() <= 0 {
+			continue // root and, on Windows, each user may read it
+		}
+		if _, err := Load(path); err == nil || message.CodeOf(err) != want || strings.Count(err.Error(), path) != 1 {
+			t.Errorf("%s: %v, want the code %s", path, err, want)
+		}
 	}
 }
 

@@ -1,9 +1,9 @@
 package flow
 
 import (
-	"errors"
-	"fmt"
+	"maps"
 	"slices"
+	"strings"
 )
 
 // scope has the names that the expressions of a step may use. It lets a check find a wrong name before the flow starts.
@@ -52,7 +52,7 @@ func (sc scope) checkNode(n *node, inside int) error {
 		return sc.checkName(n.name)
 	case opElement:
 		if inside == 0 {
-			return errors.New("# and .name belong into the second argument of a function such as map")
+			return errElement
 		}
 	case opMember, opOptional:
 		if done, err := sc.checkMember(n); done || err != nil {
@@ -61,10 +61,10 @@ func (sc scope) checkNode(n *node, inside int) error {
 	case opCall:
 		f, ok := functions[n.name]
 		if !ok {
-			return fmt.Errorf("there is no function %s", n.name)
+			return errNoFunction.With(n.name, strings.Join(slices.Sorted(maps.Keys(functions)), ", "))
 		}
 		if len(n.kids) < f.least || len(n.kids) > f.most {
-			return fmt.Errorf("%s has %d arguments", n.name, len(n.kids))
+			return errArguments.With(n.name, len(n.kids), f.least, f.most)
 		}
 		if f.each != nil {
 			if err := sc.checkNode(n.kids[0], inside); err != nil {
@@ -86,11 +86,11 @@ func (sc scope) checkName(name string) error {
 	case (name == "item" || name == "index") && sc.item:
 		return nil
 	case name == "item", name == "index":
-		return fmt.Errorf("%s belongs to the text of a step with for_each", name)
+		return errItem.With(name)
 	case name == "inputs" || name == "steps":
-		return fmt.Errorf("%s needs a name: %s.NAME", name, name)
+		return errBareName.With(name, name)
 	}
-	return fmt.Errorf("there is no %s: there are inputs, steps, item and index", name)
+	return errNoVariable.With(name)
 }
 
 // checkMember checks inputs.NAME, steps.NAME and steps.NAME.MEMBER. The result "done" is true if the node has no
@@ -100,20 +100,20 @@ func (sc scope) checkMember(n *node) (done bool, err error) {
 	switch {
 	case of.op == opName && of.name == "inputs":
 		if _, ok := sc.flow.Inputs[n.name]; !ok {
-			return false, fmt.Errorf("there is no input %s", n.name)
+			return false, errNoInput.With(n.name, n.name)
 		}
 		return true, nil
 	case of.op == opName && of.name == "steps":
 		if sc.flow.step(n.name) == nil {
-			return false, fmt.Errorf("there is no step %s", n.name)
+			return false, errNoStep.With(n.name)
 		}
 		if !sc.step.before[n.name] {
-			return false, fmt.Errorf("the step does not need %s", n.name)
+			return false, errNotNeeded.With(n.name)
 		}
 		return true, nil
 	case (of.op == opMember || of.op == opOptional) && of.kids[0].op == opName && of.kids[0].name == "steps":
 		if !slices.Contains(stepMembers, n.name) {
-			return false, fmt.Errorf("a step has no %s", n.name)
+			return false, errStepMember.With(n.name, strings.Join(stepMembers, ", "))
 		}
 	}
 	return false, nil

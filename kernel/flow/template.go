@@ -1,9 +1,6 @@
 package flow
 
-import (
-	"fmt"
-	"strings"
-)
+import "strings"
 
 // template is a text with expressions between {{ and }}.
 type template struct {
@@ -56,7 +53,7 @@ func endOfExpression(s string) (int, error) {
 			return i, nil
 		}
 	}
-	return 0, fmt.Errorf("there is no }} for {{ %s", cutText(s))
+	return 0, errTemplateEnd.With(cutText(s))
 }
 
 // maxText is the length of the longest text of a step, in bytes.

@@ -410,13 +410,13 @@ func answerSummary(a *interaction.Answer) string {
 	return text
 }
 
-func missedSummary(_ *language.Sentences, e event.Event) (string, error) {
+func missedSummary(say *language.Sentences, e event.Event) (string, error) {
 	p, err := fact.Decode[fact.ScheduleMissed](e)
 	text := p.Schedule + " at " + moment(p.First)
 	if p.Count > 1 {
 		text = fmt.Sprintf("%s %d times, from %s to %s", p.Schedule, p.Count, moment(p.First), moment(p.Last))
 	}
-	text = joined(text+": "+scheduleWhy[p.Why], beginning(p.Error))
+	text = joined(text+": "+scheduleWhy[p.Why], beginning(say.Read(p.Error, p.Coded)))
 	if p.Why == fact.MissedStopped {
 		text += "; to continue: perlica flow run FILE --id " + string(e.Input)
 	}

@@ -92,6 +92,19 @@ func (w Work) loadFlow(p *project.Project, name string) (*flow.Flow, error) {
 	return f, nil
 }
 
+// CheckFlow checks the file of a schedule's flow and the inputs for this flow. It returns nil if the schedule has no
+// flow.
+func CheckFlow(p *project.Project, s Schedule) error {
+	if s.Flow == "" {
+		return nil
+	}
+	f, err := flow.Load(flowPath(p, s.Flow))
+	if err == nil {
+		_, err = f.Fill(s.Inputs)
+	}
+	return err
+}
+
 // runFlow drives the flow run of a call. The id of the flow run is the id of the call's input. When soft ends, no
 // further step begins, and the running calls may still take w.Grace. The next Keeper continues such a flow run. After
 // an error no Keeper continues it, so runFlow closes its open questions unless another process drives it.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/filelock"
 	"github.com/perlica/perlica/kernel/flow"
@@ -363,7 +364,8 @@ func (k *Keeper) answer(ctx context.Context, p *planned, turn chan struct{}) err
 		}
 	}
 	d := p.leaveOut(Decision{Due: p.Time}, why)
-	d.Missed.Error = refused.Error()
+	said := message.Of(refused)
+	d.Missed.Error, d.Missed.Coded = said.Text, said.Coded
 	e := event.NewFact(event.ScheduleMissed, "perlica", event.Refs{Input: p.Input}, d.Missed)
 	if _, err := k.Log.Append(context.WithoutCancel(ctx), e); err != nil {
 		return errors.Join(refused, err)

@@ -131,7 +131,8 @@ func (w *world) facts() (lines []string) {
 			lines = append(lines, fmt.Sprintf("%s planned %s %s", f.Schedule, at(f.Time), f.Digest))
 		case event.ScheduleMissed:
 			f, _ := fact.Decode[fact.ScheduleMissed](e)
-			lines = append(lines, fmt.Sprintf("%s missed %d %s to %s %s", f.Schedule, f.Count, at(f.First), at(f.Last), f.Why))
+			lines = append(lines, strings.TrimSpace(fmt.Sprintf("%s missed %d %s to %s %s %s", f.Schedule, f.Count,
+				at(f.First), at(f.Last), f.Why, f.Code)))
 		default:
 			lines = append(lines, string(e.Type))
 		}
@@ -628,7 +629,8 @@ func TestFlowStuck(t *testing.T) {
 }
 
 // TestFlowRefused checks that a refused flow run is not tried again, and that the next time makes a new one. After a
-// flow run has begun, the record says that it stopped. The test fails if the record says that nothing was sent.
+// flow run has begun, the record says that it stopped. The test fails if the record says that nothing was sent, or if the
+// record lacks the code of the error.
 func TestFlowRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, flowTable("a"))
@@ -637,13 +639,14 @@ func TestFlowRefused(t *testing.T) {
 		answer := w.flowAnswer(func(context.Context, Call) bool { return false })
 		k.Answer = func(ctx context.Context, c Call) error {
 			if c.Time.Hour() == 1 {
-				return errors.New("no file")
+				_, err := flow.Load(filepath.Join(w.dir, "none.toml"))
+				return err
 			}
 			return errors.Join(answer(ctx, c), errors.New("no budget"))
 		}
 		w.during(func() { time.Sleep(2*time.Hour + time.Minute) }, k)
 		w.want([]string{"01T02:00 false at 01T02:00"}, []string{"a started 01T00:00 new",
-			"a planned 01T01:00 ", "a missed 1 01T01:00 to 01T01:00 refused", "a planned 01T02:00 ",
+			"a planned 01T01:00 ", "a missed 1 01T01:00 to 01T01:00 refused flow.in-place", "a planned 01T02:00 ",
 			"a missed 1 01T02:00 to 01T02:00 stopped"})
 	})
 }

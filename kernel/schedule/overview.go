@@ -7,6 +7,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/flow"
 	"github.com/perlica/perlica/kernel/record"
@@ -23,8 +24,9 @@ type Overview struct {
 	// Outcome is the outcome of the call at the time Last, and OutcomeWords has words for it. A missed time has the
 	// value of fact.ScheduleMissed.Why. A flow run has the value of flow.State.Outcome.
 	Outcome string
-	Run     event.RunID // the run of the call at the time Last, if there is one
-	FlowRun string      // the id of the flow run of the time Last, if there is one
+	Reason  *message.Text // the error of a refused input or of a stopped flow run, or nil
+	Run     event.RunID   // the run of the call at the time Last, if there is one
+	FlowRun string        // the id of the flow run of the time Last, if there is one
 }
 
 // These are outcomes of planned times without a result.
@@ -86,6 +88,9 @@ func (l Looker) addLast(ctx context.Context, all []Overview) error {
 				delete(missing, p.Schedule)
 				if p.Why == fact.MissedStopped { // a person may have continued the flow run since then
 					err = l.addFlow(ctx, o, e.Input)
+				}
+				if p.Error != "" && o.Outcome == p.Why {
+					o.Reason = &message.Text{Text: p.Error, Coded: p.Coded}
 				}
 			}
 		}

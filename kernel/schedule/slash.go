@@ -65,5 +65,9 @@ func (o Overview) line() *message.Text {
 	if o.Last.IsZero() {
 		return line.With("`"+o.ID+"`", next)
 	}
-	return lineLast.With("`"+o.ID+"`", next, at(o.Last), OutcomeWords(o.Outcome))
+	outcome := OutcomeWords(o.Outcome)
+	if o.Reason != nil {
+		outcome = line.With(outcome, o.Reason)
+	}
+	return lineLast.With("`"+o.ID+"`", next, at(o.Last), outcome)
 }

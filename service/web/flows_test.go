@@ -92,6 +92,17 @@ func TestFlow(t *testing.T) {
 	if len(flows) != 2 || flows[0]["flow"] != "broken" || flows[0]["error"] == nil || flows[1]["error"] != nil {
 		t.Fatalf("%v", flows)
 	}
+	chinese := func(r *http.Request) { r.Header.Set("Accept-Language", "zh") }
+	said := items(w.do("GET", "/v1/flows"+at, nil, chinese).want(200).object(), "flows")[0]["error"]
+	path := filepath.Join(w.dirs[0], "flows", "broken.toml")
+	if want := path + "：第 2 行：step 的值类型不对；见“docs/flows.md”"; said != want {
+		t.Errorf("%q, want %q", said, want)
+	}
+	broken := w.flowStart("")
+	broken["flow"] = "broken"
+	if p := w.do("POST", "/v1/flow-runs", broken, chinese).problem(unfit); p.Code != "flow.wrong-type" || p.Detail != said {
+		t.Errorf("%v", p)
+	}
 	release := flows[1]
 	inputs := items(release, "inputs")
 	if release["name"] != "release" || release["steps"] != 3.0 || len(inputs) != 2 || inputs[0]["name"] != "word" ||

@@ -152,6 +152,11 @@ func (a *app) overviews(ctx context.Context) (all []schedule.Overview, err error
 	if err != nil {
 		return nil, err
 	}
+	for _, s := range list {
+		if err := schedule.CheckFlow(p, s); err != nil {
+			a.Note("warning: the flow of schedule " + s.ID + " cannot run: " + err.Error())
+		}
+	}
 	log, _, err := a.Reader(ctx, p)
 	if errors.As(err, &project.NoLogError{}) {
 		for _, s := range list {
@@ -191,6 +196,9 @@ func table(all []schedule.Overview) frame.Grid {
 			}
 			if o.Run != "" {
 				last += " (" + frame.ShortID(o.Run) + ")"
+			}
+			if o.Reason != nil {
+				last += ": " + o.Reason.Text
 			}
 		}
 		times := strings.TrimSuffix(strings.TrimPrefix(o.Rule(), "cron "), " "+o.Timezone)
