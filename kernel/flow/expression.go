@@ -92,14 +92,6 @@ type token struct {
 	kind, text string
 }
 
-// shown returns the token for a sentence.
-func (t token) shown() any {
-	if t.kind == "end" {
-		return theEnd
-	}
-	return t.text
-}
-
 func (p *parser) parseAll() (*node, error) {
 	if err := p.next(); err != nil {
 		return nil, err
@@ -202,10 +194,18 @@ func (p *parser) accept(kinds ...string) (string, bool, error) {
 	return "", false, nil
 }
 
+// missing returns the error of a missing part before the present token, or at the end of the expression.
+func (p *parser) missing(before, atEnd *message.Text, args ...any) error {
+	if p.tok.kind == "end" {
+		return atEnd.With(args...)
+	}
+	return before.With(append(args, p.tok.text)...)
+}
+
 func (p *parser) expect(kind string) error {
 	_, ok, err := p.accept(kind)
 	if err == nil && !ok {
-		err = errExpected.With(kind, p.tok.shown())
+		err = p.missing(errExpected, errExpectedEnd, kind)
 	}
 	return err
 }
@@ -308,7 +308,7 @@ func (p *parser) parsePostfix() (*node, error) {
 // parseMember parses the name after a dot.
 func (p *parser) parseMember(of *node, op string) (*node, error) {
 	if p.tok.kind != "name" {
-		return nil, errExpectedName.With(p.tok.shown())
+		return nil, p.missing(errExpectedName, errEarlyEnd)
 	}
 	kind := opMember
 	if op == "?." {
@@ -353,7 +353,7 @@ func (p *parser) parsePrimary() (*node, error) {
 	case "name":
 		return p.parseName()
 	}
-	return nil, errExpectedValue.With(t.shown())
+	return nil, p.missing(errExpectedValue, errEarlyEnd)
 }
 
 // parseName parses a word: a constant, a variable or the call of a function.
@@ -417,7 +417,7 @@ func (p *parser) parseMap() (*node, error) {
 		} else if !ok && len(m.kids) == 0 {
 			return key, p.expect("}")
 		} else if !ok {
-			return nil, errExpected.With(":", p.tok.shown())
+			return nil, p.missing(errExpected, errExpectedEnd, ":")
 		}
 		if key.op == opName {
 			key = &node{op: opLiteral, val: key.name}

@@ -91,7 +91,8 @@ var (
 	errExpected       = message.New("flow.expected", "expected %q before %s; write it")
 	errExpectedName   = message.New("flow.expected-name", "expected a name before %s; write one")
 	errExpectedValue  = message.New("flow.expected-value", "expected a value before %s; write one")
-	theEnd            = message.New("flow.the-end", "the end")
+	errExpectedEnd    = message.New("flow.expected-end", "expected %q at the end; write it")
+	errEarlyEnd       = message.New("flow.early-end", "the expression ends too early; complete it")
 	errElement        = message.New("flow.element",
 		"# and .name belong into the second argument of a function such as map; move them")
 	errNoFunction = message.New("flow.no-function", "there is no function %s; there are %s")
