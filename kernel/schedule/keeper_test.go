@@ -629,8 +629,8 @@ func TestFlowStuck(t *testing.T) {
 }
 
 // TestFlowRefused checks that a refused flow run is not tried again, and that the next time makes a new one. After a
-// flow run has begun, the record says that it stopped. The test fails if the record says that nothing was sent, or if the
-// record lacks the code of the error.
+// flow run has begun, the record says that it stopped. The test fails if the record says that nothing was sent, or if
+// the record lacks the code of the error.
 func TestFlowRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, flowTable("a"))
