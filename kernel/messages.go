@@ -40,7 +40,7 @@ var (
 			"cancelled")
 	noTurn      = message.New("kernel.no-turn", "no turn is under way")
 	notCompared = message.New("kernel.not-compared",
-		"the record does not show whether the earlier call had this text")
+		"the record does not show whether the earlier call with this input id had this text")
 	notRegular    = message.New("kernel.not-regular", "it is not a regular file")
 	optionGone    = message.New("kernel.option-gone", "the agent's option %s could not be set back to %s: %s")
 	otherMode     = message.New("kernel.other-mode", "the agent is now in the mode %s, which nobody chose")

@@ -49,7 +49,7 @@ type PastQuestion struct {
 
 // These are the reasons why a request cannot be judged again.
 var (
-	lacksPayload = message.New("kernel.lacks-payload", "the log no longer has the question")
+	lacksPayload = message.New("kernel.lacks-payload", "the log no longer has the question or its answer")
 	lacksRequest = message.New("kernel.lacks-request",
 		"the log does not have the agent's request as a question about a tool")
 	lacksInput   = message.New("kernel.lacks-input", "the log does not have the input of the run")

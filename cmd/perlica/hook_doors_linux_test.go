@@ -139,8 +139,10 @@ const doorConfig = `
 [[hook]]
 on = ["llm.responded"]
 command = ["bin/hook", "DIR", "CONTEXT", "HOME/got"]
+timeout = "2m"
 [[policy.program]]
 command = ["bin/judge"]
+timeout = "1m"
 [[schedule]]
 id = "check"
 cron = "0 0 1 1 *"

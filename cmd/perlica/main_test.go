@@ -97,8 +97,8 @@ func (w withoutAgents) Run() int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	// A background process of a script, or of nohup, ignores these signals, and so do its children. After the test has
-	// caught them once, they have their usual effect in its children.
+	// A background process of a shell ignores SIGINT, and a process of nohup ignores SIGHUP. Its children inherit this.
+	// They inherit no handler, so Notify restores the default action in the children of the test.
 	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGHUP} {
 		if signal.Ignored(sig) {
 			signal.Notify(make(chan os.Signal, 1), sig)

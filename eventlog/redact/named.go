@@ -66,7 +66,7 @@ func (sc *scanner) maskAround(p int) int {
 }
 
 // maskNamesake masks a value if the secret's name is itself a value: key="Password" value="…" and name: PASSWORD,
-// value: …. The parameter k is the word key, name or header. Its value, the secret's name, begins at s[at].
+// value: …. It does nothing unless k.name is key, name or header. The secret's name begins at s[at].
 func (sc *scanner) maskNamesake(k key, separator byte, at int) {
 	switch {
 	case separator == '=' && (k.name == "name" || k.name == "key" || k.name == "header"):

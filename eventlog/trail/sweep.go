@@ -21,7 +21,7 @@ const (
 	// maxDirFiles limits the number of files, because many short runs leave one file each.
 	maxDirFiles = 100
 
-	// starting is the maximum age of a lock file that its process may not have locked yet.
+	// starting is an age. A younger lock file counts as locked, because its process possibly has not locked it yet.
 	starting = time.Minute
 )
 

@@ -68,7 +68,7 @@ const maxFindings = 100
 type Report struct {
 	// Events is the number of events that were read.
 	Events int64
-	// Absent is the number of events that this part of a log does not have. It has only hashes for them.
+	// Absent is the number of events of which the verified file has only the hashes.
 	Absent int64
 	// Root is the root of the tree.
 	Root tlog.Hash

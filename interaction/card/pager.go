@@ -12,7 +12,7 @@ import (
 type Hints struct {
 	Choose    string // names the keys that choose an option; shown on the last page
 	Turn      string // names the keys that turn the page; shown on all pages except the last
-	Small     string // says that this screen is too small for a yes
+	Small     string // says that the screen is too small to show the question, so that only a no is possible
 	Elsewhere string // tells how to answer in another place; the last row of each page
 }
 

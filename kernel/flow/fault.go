@@ -95,9 +95,9 @@ var (
 	errEarlyEnd       = message.New("flow.early-end", "the expression ends too early; complete it")
 	errElement        = message.New("flow.element",
 		"# and .name belong into the second argument of a function such as map; move them")
-	errNoFunction = message.New("flow.no-function", "there is no function %s; there are %s")
+	errNoFunction = message.New("flow.no-function", "there is no function %s; the functions are %s")
 	errArguments  = message.New("flow.arguments", "%s has %d arguments, and it takes %d to %d")
-	errItem       = message.New("flow.item", "%s belongs to the text of a step with for_each; add for_each")
+	errItem       = message.New("flow.item", "%s can be used only in the text of a step with for_each; add for_each")
 	errBareName   = message.New("flow.bare-name", "%s needs a name; write %s.NAME")
 	errNoVariable = message.New("flow.no-variable", "there is no %s; there are inputs, steps, item and index")
 	errNoInput    = message.New("flow.no-input", "there is no input %s; declare it with [inputs.%s]")
@@ -106,9 +106,10 @@ var (
 
 // These are the errors of an evaluation.
 var (
-	inExpression   = message.New("flow.in-expression", "%s: in {{ %s }}")
-	inFunction     = message.New("flow.in-function", "%s: %s")
-	errSteps       = message.New("flow.many-steps", "the expression takes more than %d steps").With(maxSteps)
+	inExpression = message.New("flow.in-expression", "%s: in {{ %s }}")
+	inFunction   = message.New("flow.in-function", "%s: %s")
+	errSteps     = message.New("flow.many-steps",
+		"the expression needs more than %d operations; simplify it").With(maxSteps)
 	errBytes       = message.New("flow.many-bytes", "the expression makes more than %d MiB of text").With(maxBytes >> 20)
 	errNoName      = message.New("flow.no-name", "there is no %s here")
 	errKind        = message.New("flow.kind", "expected %s, not %s")
@@ -131,7 +132,7 @@ var (
 	errLongJSON    = message.New("flow.long-json", "the text has %d bytes; a text of JSON may have at most %d")
 	errNotJSON     = message.New("flow.not-json", "the text is not JSON")
 	errDeep        = message.New("flow.deep", "the value is nested too deeply")
-	errStepNotJSON = message.New("flow.step-no-json", "a step has no JSON; name one of its members")
+	errStepNotJSON = message.New("flow.step-no-json", "a whole step cannot become JSON; name one of its members")
 )
 
 // These are the names of the kinds of values.

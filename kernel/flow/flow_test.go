@@ -107,7 +107,7 @@ func TestEndless(t *testing.T) {
 		}
 		_, err = e.evaluate(vars())
 		var cut *expressionError
-		if !errors.As(err, &cut) || !strings.Contains(err.Error(), "the expression takes more than") &&
+		if !errors.As(err, &cut) || !strings.Contains(err.Error(), "the expression needs more than") &&
 			!strings.Contains(err.Error(), "the expression makes more than") {
 			t.Errorf("%.60s: %v", text, err)
 		}
@@ -210,10 +210,10 @@ func wrongFlows() []wrongFlow {
 		{in("inputs.x"), "flow.no-input",
 			"step a: there is no input x; declare it with [inputs.x]: in {{ inputs.x }}"},
 		{in("item"), "flow.item",
-			"step a: item belongs to the text of a step with for_each; add for_each: in {{ item }}"},
+			"step a: item can be used only in the text of a step with for_each; add for_each: in {{ item }}"},
 		{in("env.HOME"), "flow.no-variable",
 			"step a: there is no env; there are inputs, steps, item and index: in {{ env.HOME }}"},
-		{in(`exec("ls")`), "flow.no-function", "step a: there is no function exec; there are all, any, count, filter, " +
+		{in(`exec("ls")`), "flow.no-function", "step a: there is no function exec; the functions are all, any, count, filter, " +
 			"find, first, float, int, join, json, keys, last, len, lines, lower, map, none, split, string, sum, toJSON, " +
 			`trim, upper: in {{ exec("ls") }}`},
 		{in("#"), "flow.element", "step a: # and .name belong into the second argument of a function such as map; " +

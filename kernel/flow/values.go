@@ -45,7 +45,7 @@ func (v values) vars() map[string]any {
 	return map[string]any{"inputs": inputs, "steps": stepsValue{v}}
 }
 
-// stepsValue is the value of the name steps.
+// stepsValue is the value of the variable "steps" in an expression.
 type stepsValue struct{ values }
 
 func (v stepsValue) member(name string) (any, bool, error) {

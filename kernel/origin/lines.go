@@ -63,8 +63,8 @@ type pair struct{ a, b int }
 // minAnchor is the minimum number of letters and digits of a line that identifies a place.
 const minAnchor = 16
 
-// anchorsOf returns the pairs of equal lines that occur once in a and once in b. If their orders differ, it
-// returns the longest list of pairs in the same order.
+// anchorsOf returns the pairs of equal lines that occur once in a and once in b and have minAnchor letters and digits.
+// If their orders differ, it returns the longest list of pairs in the same order.
 func anchorsOf(a, b []string) []pair {
 	type count struct{ a, b, atA, atB int }
 	counts := make(map[string]*count, len(b))

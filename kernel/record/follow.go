@@ -124,7 +124,7 @@ func (f *follower) followLog(ctx context.Context, past func(putEntry) error, put
 	}
 	for changed := true; ; {
 		began := time.Now()
-		// before the events, because a process that has ended has written its last event
+		// The holders are read before the events, because an ended process has already written its last event.
 		holders, err := f.lookAtHolders()
 		if err != nil {
 			return err

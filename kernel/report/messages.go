@@ -96,7 +96,7 @@ var (
 	wasSent           = message.New("report.prompt-sent", "%s says that the prompt was sent: %s")
 	milliseconds      = message.New("report.ms", "%d ms")
 	nothingElse       = message.New("report.nothing-else", "nothing else is known")
-	noticedLater      = message.New("report.noticed-later", "; noticed by a later start")
+	noticedLater      = message.New("report.noticed-later", "; noticed when Perlica started again")
 	strategyIs        = message.New("report.strategy", "strategy %s")
 	optionBy          = message.New("report.option-by", "%s (%s), by %s")
 	noOutcome         = message.New("report.no-outcome", "no outcome on record yet")

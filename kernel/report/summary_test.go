@@ -52,7 +52,7 @@ func TestSummarize(t *testing.T) {
 		{fact(event.InteractionLapsed, `{"reason":"time_is_up"}`), "time is up"},
 		{fact(event.InteractionAnswered, `{"option":"ok","by":"alice","where":"terminal"}`), "alice: ok (terminal)"},
 		{fact(event.OutcomeUnknown, `{"known":"the prompt was sent","noticed_by":"recovery"}`),
-			"nothing else is known; the prompt was sent; noticed by a later start"},
+			"nothing else is known; the prompt was sent; noticed when Perlica started again"},
 		{fact(event.Responded, `not json`), "not json"},
 		{fact(event.LoginStarted, `{"provider":"claude","command":["claude","/login"]}`), "in the terminal: claude /login"},
 		{fact(event.LoginStarted, `{"provider":"mine","command":["mine"],"method":"authenticate","login":"key"}`),

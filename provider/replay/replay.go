@@ -1,11 +1,11 @@
 // Package replay is an ACP agent that repeats a record. A record has the lines of a real agent and of its client. It
 // comes from the log, from an export of the log, or from a file of frames.
 //
-// The package makes three promises. Each line that it writes is a line of the record with the current ids. The same
-// input gives the same lines. It asks each question again and compares the answer with the recorded one. It refuses a
-// request that the record does not have, with an error that names the expected request. The package itself makes only
-// three kinds of lines: these errors, the response to a cancel that was not recorded, and the response to initialize
-// for an editor's session. It calls no model, starts no process and touches no file.
+// The same input gives the same lines. The package asks each recorded question again and compares the answer with the
+// recorded one. A request that the record does not have gets an error that names the expected request. The package
+// writes lines of the record with the current ids, and only three other kinds of lines. These are errors, the response
+// to a cancel that was not recorded, and the response to initialize for an editor's session. The package calls no
+// model, starts no process and touches no file.
 //
 // A record is a list of exchanges. An exchange is a request of the client and the agent's lines until the next request.
 // For a request of the current client, the replay finds an exchange with the same method, and for a prompt with the

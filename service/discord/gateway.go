@@ -251,7 +251,7 @@ func (c *Channel) identify(ctx context.Context) (*link, error) {
 	})
 }
 
-// sessions is the answer about the gateway.
+// sessions is the response to GET /gateway/bot.
 type sessions struct {
 	URL    string `json:"url"`
 	Starts struct {

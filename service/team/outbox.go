@@ -17,7 +17,7 @@ type outbox struct {
 
 	mu     sync.Mutex // guards the fields below
 	list   []func(context.Context) error
-	change chan struct{} // capacity 1: list or closed changed
+	change chan struct{} // capacity 1; signals a change of the field list or closed
 	closed bool
 	end    context.Context // set with closed; limits the remaining time
 }

@@ -64,7 +64,7 @@ type Editor struct {
 	pos     int
 	search  string                                     // the prompt that readline shows during a search in the history
 	op      func([]rune, int) ([]rune, int)            // the change of the text that the next OnChange makes
-	ops     []func(text []rune, pos int) ([]rune, int) // queued changes; each byte markOp makes the next one
+	ops     []func(text []rune, pos int) ([]rune, int) // queued changes; each byte markOp applies the first
 	reason  error                                      // the reason why the line ends; nil means that Enter was pressed
 	ended   chan struct{}                              // closed by the last OnChange of a line
 	folded  []fold                                     // the pastes in the line
