@@ -31,6 +31,7 @@ var mayInit = map[string]string{
 	ofAll: "room for the sentences of all packages",
 	"github.com/perlica/perlica/kernel/report": "words for each type of event",
 	"github.com/perlica/perlica/service/web":   "its sentences are declared at start",
+	"github.com/perlica/perlica/kernel/flow":   "its sentences are declared at start",
 	"github.com/perlica/perlica/policy":        "its sentences are declared at start",
 	"github.com/perlica/perlica/policy/shell":  "a closure for each expression that is compiled when it is first used",
 }
