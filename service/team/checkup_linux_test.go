@@ -97,7 +97,7 @@ func TestCheckupPromoted(t *testing.T) {
 		t.Errorf("a standby: %q", got)
 	}
 	standby.Promote(t)
-	if got := checked(t, m.opt); !hasLine(got, "team-hub fail team team: hub: this server is not the one") {
+	if got := checked(t, m.opt); !hasLine(got, "team-hub fail team team: hub: the present generation did not begin") {
 		t.Errorf("promoted: %q", got)
 	}
 }
