@@ -58,7 +58,7 @@ func (a *App) Confirm(ctx context.Context, question string) (yes bool, err error
 		return false, noTerminal
 	}
 	defer func() { _ = tty.Close() }() // A failed close of a terminal loses no data.
-	// The terminal echoes no key during a session. So a key that comes too early does not stand beside the answer.
+	// A session stops the echo of keys. The question follows, so no early key appears next to the answer.
 	err = tty.Session(func(keys *screen.Keys) error {
 		fmt.Fprint(a.Stderr, a.Styles(a.Stderr).Bold(question)+" [y/N] ")
 		key, err := keys.Next(ctx)
