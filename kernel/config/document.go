@@ -35,7 +35,7 @@ func parseDocument(source string, data []byte) (*document, *Problem) {
 	d := &document{lines: map[string]int{}}
 	if err := toml.Unmarshal(data, &d.tree); err != nil {
 		said := errNotTOML.With(printable(strings.TrimPrefix(err.Error(), "toml: ")))
-		p := &Problem{Source: source, Line: 1, Reason: said.Text, Err: err, said: said}
+		p := &Problem{Source: source, Line: 1, Reason: said.Text, Coded: said.Coded, Err: err}
 		var de *toml.DecodeError
 		if errors.As(err, &de) {
 			p.Line, p.Column = de.Position()

@@ -33,7 +33,7 @@ func Set(file, key, value string) error {
 	}
 	v, f := row.parseText(value)
 	if f != nil {
-		return Problems{{Source: file, Key: key, Reason: f.reason.Text, Nearest: f.nearest}}
+		return Problems{{Source: file, Key: key, Reason: f.reason.Text, Coded: f.reason.Coded, Nearest: f.nearest}}
 	}
 	if real, err := filepath.EvalSymlinks(file); err == nil {
 		file = real

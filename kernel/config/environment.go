@@ -70,7 +70,7 @@ func (l *loader) environment(environ []string) {
 func (l *loader) putText(row *row, key, id, value, origin string) {
 	v, f := row.parseText(value)
 	if f != nil {
-		p := &Problem{Source: origin, Reason: f.reason.Text, Nearest: f.nearest}
+		p := &Problem{Source: origin, Reason: f.reason.Text, Coded: f.reason.Coded, Nearest: f.nearest}
 		if !strings.HasPrefix(origin, environmentName) {
 			p.Key = key
 		}

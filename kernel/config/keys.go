@@ -61,8 +61,7 @@ type row struct {
 	choices []string
 	// min and max limit the value if max > 0. The limits of a duration are in seconds.
 	min, max float64
-	check    func(string) string
-	said     *message.Text // the sentence of check's mistake; nil if it has no code
+	check    func(string) *message.Text // returns the mistake in a value, or nil
 	required bool
 	reserved bool
 	// secret masks the values in listings.
@@ -602,34 +601,30 @@ var table = []row{
 		help:  "The time that the program has. After it, a person is asked.",
 		store: func(t target, v any) { t.program.Timeout = v.(time.Duration) }},
 
-	{name: "schedule[].id", kind: text, required: true, example: `"morning"`, check: checkName, said: errName,
-		loosens: always,
-		help:    "The name of the schedule; unique in its file. A project's schedule replaces a user's of the same name.",
-		store:   func(t target, v any) { t.schedule.ID = v.(string) }},
-	{name: "schedule[].cron", kind: text, example: `"0 8 * * 1-5"`, check: checkCron, said: errCron, loosens: always,
+	{name: "schedule[].id", kind: text, required: true, example: `"morning"`, check: checkName, loosens: always,
+		help:  "The name of the schedule; unique in its file. A project's schedule replaces a user's of the same name.",
+		store: func(t target, v any) { t.schedule.ID = v.(string) }},
+	{name: "schedule[].cron", kind: text, example: `"0 8 * * 1-5"`, check: checkCron, loosens: always,
 		help:  "The times, as minute, hour, day of the month, month and day of the week; see docs/schedule-times.md.",
 		store: func(t target, v any) { t.schedule.Cron = v.(string) }},
 	{name: "schedule[].every", kind: duration, example: `"2h"`, loosens: always,
 		help: "The time between two inputs, instead of `cron`: at least 1s and at most 24h. It is counted from the " +
 			"beginning of the day in the timezone.",
 		store: func(t target, v any) { t.schedule.Every = v.(time.Duration) }},
-	{name: "schedule[].timezone", kind: text, example: `"Europe/Berlin"`, check: checkTimezone, said: errTimezone,
-		loosens: always,
-		help:    "The timezone of the times. Absent: the system's.",
-		store:   func(t target, v any) { t.schedule.Timezone = v.(string) }},
+	{name: "schedule[].timezone", kind: text, example: `"Europe/Berlin"`, check: checkTimezone, loosens: always,
+		help:  "The timezone of the times. Absent: the system's.",
+		store: func(t target, v any) { t.schedule.Timezone = v.(string) }},
 	{name: "schedule[].text", kind: text, example: `"What changed since yesterday?"`, check: checkNotEmpty,
-		said: errEmpty, loosens: always,
-		help:  "The text of the input.",
-		store: func(t target, v any) { t.schedule.Text = v.(string) }},
-	{name: "schedule[].flow", kind: text, example: `"flows/review.toml"`, check: checkNotEmpty, said: errEmpty,
 		loosens: always,
-		help:    "The file of a flow to run, instead of `text`.",
-		store:   func(t target, v any) { t.schedule.Flow = v.(string) }},
-	{name: "schedule[].inputs", kind: textMap, example: `{ base = "main" }`, check: checkNotEmpty, said: errEmpty,
-		loosens: always,
-		help:    "The inputs of the flow.",
-		store:   func(t target, v any) { t.schedule.Inputs = v.(map[string]string) }},
-	{name: "schedule[].provider", kind: text, example: `"claude"`, check: checkID, said: errProvider, loosens: always,
+		help:    "The text of the input.",
+		store:   func(t target, v any) { t.schedule.Text = v.(string) }},
+	{name: "schedule[].flow", kind: text, example: `"flows/review.toml"`, check: checkNotEmpty, loosens: always,
+		help:  "The file of a flow to run, instead of `text`.",
+		store: func(t target, v any) { t.schedule.Flow = v.(string) }},
+	{name: "schedule[].inputs", kind: textMap, example: `{ base = "main" }`, check: checkNotEmpty, loosens: always,
+		help:  "The inputs of the flow.",
+		store: func(t target, v any) { t.schedule.Inputs = v.(map[string]string) }},
+	{name: "schedule[].provider", kind: text, example: `"claude"`, check: checkID, loosens: always,
 		help:  "The provider that answers. Absent: the default provider.",
 		store: func(t target, v any) { t.schedule.Provider = v.(string) }},
 	{name: "schedule[].permissions", kind: text, def: "deny", choices: []string{"ask", "reads", "deny", "allow"},

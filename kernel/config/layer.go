@@ -71,8 +71,8 @@ func (l *layer) problem(path []string, f fault) {
 		return
 	}
 	l.problems = append(l.problems, &Problem{
-		Source: l.source, Line: l.doc.lineOf(path), Key: shown(path), Reason: f.reason.Text, Nearest: f.nearest,
-		said: f.reason,
+		Source: l.source, Line: l.doc.lineOf(path), Key: shown(path), Reason: f.reason.Text, Coded: f.reason.Coded,
+		Nearest: f.nearest,
 	})
 }
 
@@ -143,7 +143,7 @@ func (l *layer) subsection(at []string, v any) {
 func (l *layer) unknown(at []string) {
 	siblings, last := below(at[:len(at)-1]), at[len(at)-1]
 	if len(siblings) == 1 && siblings[0] == anyID && !validID(last) {
-		l.problem(at, fault{reason: uncoded(checkID(last))})
+		l.problem(at, fault{reason: errProvider})
 		return
 	}
 	f := fault{reason: errUnknownKey}
@@ -232,9 +232,7 @@ func (l *layer) checkElement(e *element) *message.Text {
 	}
 	switch e.list {
 	case serverSection:
-		if reason := checkServer(e); reason != "" {
-			return uncoded(reason)
-		}
+		return checkServer(e)
 	case programSection, hookSection:
 		if len(e.valueOf("command").([]string)) == 0 {
 			return uncoded("command is empty")
@@ -276,7 +274,7 @@ func (e *element) needsOne(a, b string) *message.Text {
 }
 
 // checkServer checks that a server's keys fit its type, and sets a missing type.
-func checkServer(e *element) string {
+func checkServer(e *element) *message.Text {
 	kind, _ := e.valueOf("type").(string)
 	if kind == "" {
 		kind = "stdio"
@@ -291,14 +289,14 @@ func checkServer(e *element) string {
 		need, foreign = "url", []string{"command", "args", "env"}
 	}
 	if e.valueOf(need) == nil {
-		return "a server of type " + kind + " needs a " + need
+		return uncoded("a server of type " + kind + " needs a " + need)
 	}
 	for _, name := range foreign {
 		if e.valueOf(name) != nil {
-			return "a server of type " + kind + " has no " + name
+			return uncoded("a server of type " + kind + " has no " + name)
 		}
 	}
-	return ""
+	return nil
 }
 
 // valueOf returns the value of a key of the element, or nil.

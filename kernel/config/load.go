@@ -237,7 +237,7 @@ func unreadable(path string, err error) *Problem {
 		why = pe.Err
 	}
 	said := errUnreadable.With(why)
-	return &Problem{Source: path, Reason: said.Text, Err: err, said: said}
+	return &Problem{Source: path, Reason: said.Text, Coded: said.Coded, Err: err}
 }
 
 var errIrregular = errors.New("not a regular file")

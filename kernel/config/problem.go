@@ -16,14 +16,13 @@ type Problem struct {
 	Line   int    `json:"line"`   // 1 for the first line; 0 if the source has no lines
 	Column int    `json:"column"` // counted in bytes; 0 if only the line is known
 	// Key is the key as a person wrote it. "" means that the problem concerns the whole source.
-	Key    string `json:"key"`
-	Reason string `json:"reason"`
+	Key           string `json:"key"`
+	Reason        string `json:"reason"`
+	message.Coded        // the code of Reason; empty if the reason is not translated
 	// Nearest is the nearest valid key or value, or "".
 	Nearest string `json:"nearest"`
 	// Err is the cause, or nil.
 	Err error `json:"-"`
-
-	said *message.Text // the sentence of Reason; nil if it has no code
 }
 
 // Error returns one printable line.
@@ -40,16 +39,9 @@ func (p *Problem) Tell() *message.Text {
 	if p.Key != "" {
 		place += ": " + printable(p.Key)
 	}
-	reason := p.said
-	if reason == nil {
-		reason = uncoded(p.Reason)
-	}
-	t := inSource.With(place, reason)
+	t := inSource.With(place, &message.Text{Text: p.Reason, Coded: p.Coded})
 	if p.Nearest != "" {
 		t = didYouMean.With(t, p.Nearest)
-	}
-	if reason.Code == "" {
-		return uncoded(t.Text)
 	}
 	return t
 }
@@ -61,22 +53,16 @@ func (p *Problem) Unwrap() error { return p.Err }
 type Problems []*Problem
 
 // Error returns one line for each problem.
-func (ps Problems) Error() string {
-	lines := make([]string, len(ps))
-	for i, p := range ps {
-		lines[i] = p.Error()
-	}
-	return strings.Join(lines, "\n")
-}
+func (ps Problems) Error() string { return ps.Tell().String() }
 
-// Tell returns the sentences of the problems, one in each line.
-func (ps Problems) Tell() *message.Text {
-	all := ps[0].Tell()
-	for _, p := range ps[1:] {
-		all = nextLine.With(all, p)
-	}
-	if message.CodeOf(all) == nextLine.Code {
-		return uncoded(all.Text)
+// Tell returns the sentences of the problems, one in each line. It returns nil if there are no problems.
+func (ps Problems) Tell() (all *message.Text) {
+	for i, p := range ps {
+		if i == 0 {
+			all = p.Tell()
+		} else {
+			all = nextLine.With(all, p)
+		}
 	}
 	return all
 }

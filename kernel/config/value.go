@@ -19,6 +19,7 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/eventlog/redact"
 	"github.com/perlica/perlica/provider/proxy"
 )
@@ -84,18 +85,6 @@ func (r *row) parseText(s string) (v any, f *fault) {
 // wrongType returns a mistake that names the expected type.
 func (r *row) wrongType() *fault { return &fault{reason: wrongTypes[r.kind]} }
 
-// checked returns the mistake that the row's check finds, or nil.
-func (r *row) checked(s string) *fault {
-	switch reason := r.check(s); {
-	case reason == "":
-		return nil
-	case r.said != nil:
-		return &fault{reason: r.said}
-	default:
-		return &fault{reason: uncoded(reason)}
-	}
-}
-
 // decodeTexts returns an empty list for an empty TOML list. Nil would mean that the key is absent.
 func (r *row) decodeTexts(v any) (any, *fault) {
 	list, ok := v.([]any)
@@ -133,8 +122,8 @@ func (r *row) decodeMap(v any) (any, *fault) {
 		if !ok {
 			return nil, r.wrongType()
 		}
-		if f := r.checked(name); f != nil {
-			return nil, f
+		if reason := r.check(name); reason != nil {
+			return nil, &fault{reason: reason}
 		}
 		if hasNUL(s) {
 			return nil, &fault{reason: uncoded("a value holds a NUL character")}
@@ -165,14 +154,18 @@ func (r *row) checkText(s string) *fault {
 			nearest: nearest(s, r.choices),
 		}
 	}
-	if r.check != nil && r.kind != textMap {
-		f := r.checked(s)
-		if f != nil && r.section() == ruleSection {
-			f.nearest = nearest(s, pathWords)
-		}
-		return f
+	if r.check == nil || r.kind == textMap {
+		return nil
 	}
-	return nil
+	reason := r.check(s)
+	if reason == nil {
+		return nil
+	}
+	f := &fault{reason: reason}
+	if r.section() == ruleSection {
+		f.nearest = nearest(s, pathWords)
+	}
+	return f
 }
 
 // format writes a value as a TOML literal on one line.
@@ -256,25 +249,25 @@ func quote(s string) string {
 
 func hasNUL(s string) bool { return strings.IndexByte(s, 0) >= 0 }
 
-// The following functions check one value each. They return the mistake, or "".
+// The following functions check one value each. They return the mistake, or nil.
 
 // checkEventType refuses a text that is not a type of events. A hook does not get hook.failed, because its own failure
 // would then start it again.
-func checkEventType(s string) string {
+func checkEventType(s string) *message.Text {
 	switch {
 	case event.Type(s) == event.HookFailed:
-		return "a hook does not get events of this type"
+		return uncoded("a hook does not get events of this type")
 	case !slices.Contains(event.Known().Types(), event.Type(s)):
-		return "is not a type of events; docs/log-format.md has the types"
+		return uncoded("is not a type of events; docs/log-format.md has the types")
 	}
-	return ""
+	return nil
 }
 
-func checkNotEmpty(s string) string {
+func checkNotEmpty(s string) *message.Text {
 	if strings.TrimSpace(s) == "" {
-		return errEmpty.Text
+		return errEmpty
 	}
-	return ""
+	return nil
 }
 
 // validID reports whether s is a valid id of a provider. An id must fit into a key, an environment variable and a
@@ -289,103 +282,103 @@ func validID(s string) bool {
 	return s != "" && len(s) <= 64
 }
 
-func checkID(s string) string {
+func checkID(s string) *message.Text {
 	if !validID(s) {
-		return errProvider.Text
+		return errProvider
 	}
-	return ""
+	return nil
 }
 
-func checkOptionalID(s string) string {
+func checkOptionalID(s string) *message.Text {
 	if s == "" {
-		return ""
+		return nil
 	}
 	return checkID(s)
 }
 
 // checkName refuses a text that cannot name a schedule or a flow, because the name becomes a part of input ids.
-func checkName(s string) string {
+func checkName(s string) *message.Text {
 	if !validID(s) {
-		return errName.Text
+		return errName
 	}
-	return ""
+	return nil
 }
 
-func checkTimezone(s string) string {
+func checkTimezone(s string) *message.Text {
 	if _, err := Timezone(s); err != nil || s == "" || s == "Local" {
-		return errTimezone.Text
+		return errTimezone
 	}
-	return ""
+	return nil
 }
 
 // checkCron accepts five fields, or a word that package gronx expands to five fields, such as "@daily". Times have no
 // seconds and no years.
-func checkCron(s string) string {
+func checkCron(s string) *message.Text {
 	fields := len(strings.Fields(s))
 	if word := fields == 1 && s[0] == '@' && s != "@everysecond"; fields != 5 && !word || !gronx.IsValid(s) {
-		return errCron.Text
+		return errCron
 	}
-	return ""
+	return nil
 }
 
 // checkMoney accepts an amount and a currency code of ISO 4217, such as "20 EUR".
-func checkMoney(s string) string {
+func checkMoney(s string) *message.Text {
 	amount, currency, ok := strings.Cut(s, " ")
 	n, err := strconv.ParseFloat(amount, 64)
 	if !ok || err != nil || !(n >= 0 && n < 1e12) || len(currency) != 3 || strings.Trim(currency, upperCase) != "" {
-		return `must be an amount and a currency, such as "20 EUR"`
+		return uncoded(`must be an amount and a currency, such as "20 EUR"`)
 	}
-	return ""
+	return nil
 }
 
 const upperCase = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
-func checkEnvName(s string) string {
+func checkEnvName(s string) *message.Text {
 	if s == "" || strings.ContainsAny(s, "= \t\r\n") {
-		return "the name of an environment variable is not empty and holds no = and no space"
+		return uncoded("the name of an environment variable is not empty and holds no = and no space")
 	}
-	return ""
+	return nil
 }
 
 // checkHost refuses a text that is not a valid host.
-func checkHost(s string) string {
+func checkHost(s string) *message.Text {
 	if _, err := proxy.ParseHost(s); err != nil {
-		return err.Error()
+		return uncoded(err.Error())
 	}
-	return ""
+	return nil
 }
 
 // noTarget is the mistake of a text that is not a target of notifications. It does not repeat the text, because an
 // address may contain a secret.
-const noTarget = "is not a target: use desktop, push, contact:NAME, mailto:ADDRESS, https://HOST/PATH or " +
-	"ntfy+https://HOST/TOPIC"
+var noTarget = uncoded("is not a target: use desktop, push, contact:NAME, mailto:ADDRESS, https://HOST/PATH or " +
+	"ntfy+https://HOST/TOPIC")
 
 // checkTarget refuses a text that is not a target of notifications. It does not check whether a contact is paired,
 // because a contact is paired after the bridge has read the configuration.
-func checkTarget(s string) string {
+func checkTarget(s string) *message.Text {
 	kind, rest, _ := strings.Cut(s, ":")
 	switch kind {
 	case "desktop", "push":
 		if rest == "" && kind == s {
-			return ""
+			return nil
 		}
 		return noTarget
 	case "contact":
 		if strings.TrimSpace(rest) == "" {
-			return "names no contact: use contact:NAME; 'perlica service contacts' lists the names"
+			return uncoded("names no contact: use contact:NAME; 'perlica service contacts' lists the names")
 		}
-		return ""
+		return nil
 	case "mailto":
 		if a, err := mail.ParseAddress(rest); err != nil || a.Address != rest || strings.Contains(rest, "?") {
-			return "is not a mail address: use mailto:ADDRESS"
+			return uncoded("is not a mail address: use mailto:ADDRESS")
 		}
-		return ""
+		return nil
 	}
 	return checkTargetAddress(s)
 }
 
 // checkTargetAddress checks the address of a target that gets HTTP requests.
-func checkTargetAddress(s string) string {
+func checkTargetAddress(s string) *message.Text {
 	u, err := url.Parse(s)
 	if err != nil || u.Scheme == "" || u.Opaque != "" {
 		return noTarget
@@ -396,21 +389,21 @@ func checkTargetAddress(s string) string {
 	case scheme != "https" && scheme != "http":
 		return noTarget
 	case u.Hostname() == "":
-		return "names no host: use https://HOST/PATH or ntfy+https://HOST/TOPIC"
+		return uncoded("names no host: use https://HOST/PATH or ntfy+https://HOST/TOPIC")
 	case perr != nil || port == 0:
-		return "has a port that does not exist"
+		return uncoded("has a port that does not exist")
 	case u.User != nil:
-		return "has a user or a password in its address: use secret_file or secret_env"
+		return uncoded("has a user or a password in its address: use secret_file or secret_env")
 	case scheme == "http" && !IsLoopback(u.Hostname()):
-		return "must begin with https, because http is only for this machine"
+		return uncoded("must begin with https, because http is only for this machine")
 	case !ntfy && u.Hostname() != "ntfy.sh":
-		return ""
+		return nil
 	}
 	topic := u.Path[strings.LastIndex(u.Path, "/")+1:]
 	if topic == "" || len(topic) > 64 || strings.Trim(topic, topicCharacters) != "" || u.RawQuery != "" {
-		return "must end with a topic of ntfy: at most 64 letters, digits, - and _"
+		return uncoded("must end with a topic of ntfy: at most 64 letters, digits, - and _")
 	}
-	return ""
+	return nil
 }
 
 const topicCharacters = upperCase + "abcdefghijklmnopqrstuvwxyz0123456789-_"
@@ -435,41 +428,41 @@ func SplitServer(address string) (host string, port int, ok bool) {
 	return u.Hostname(), 0, !strings.HasSuffix(address, ":")
 }
 
-func checkMailServer(s string) string {
+func checkMailServer(s string) *message.Text {
 	if _, _, ok := SplitServer(s); !ok {
-		return "must be the name of a server, with or without a port"
+		return uncoded("must be the name of a server, with or without a port")
 	}
-	return ""
+	return nil
 }
 
 // checkSecretFile refuses relative paths, because their meaning depends on the working directory.
-func checkSecretFile(s string) string {
+func checkSecretFile(s string) *message.Text {
 	if !filepath.IsAbs(s) && !strings.HasPrefix(s, "~/") {
-		return `must be an absolute path, or begin with "~/"`
+		return uncoded(`must be an absolute path, or begin with "~/"`)
 	}
-	return ""
+	return nil
 }
 
-func checkHeaderName(s string) string {
+func checkHeaderName(s string) *message.Text {
 	if s == "" || strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' || r == ':' }) {
-		return "the name of a header is printable ASCII without space or colon"
+		return uncoded("the name of a header is printable ASCII without space or colon")
 	}
-	return ""
+	return nil
 }
 
-func checkPattern(s string) string {
+func checkPattern(s string) *message.Text {
 	if err := redact.CheckPattern(s); err != nil {
-		return "is no pattern to mask: " + printable(err.Error())
+		return uncoded("is no pattern to mask: " + printable(err.Error()))
 	}
-	return ""
+	return nil
 }
 
-func checkURL(s string) string {
+func checkURL(s string) *message.Text {
 	u, err := url.Parse(s)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return "must be an http or https address"
+		return uncoded("must be an http or https address")
 	}
-	return ""
+	return nil
 }
 
 // pathWords are the words that a rule's path accepts in addition to globs.
@@ -477,18 +470,18 @@ var pathWords = []string{"inside", "outside"}
 
 // checkRulePath accepts "inside", "outside" and globs. It refuses a word that is nearly "inside" or "outside", because
 // that is probably a typing mistake.
-func checkRulePath(s string) string {
+func checkRulePath(s string) *message.Text {
 	switch {
 	case s == "":
-		return "is empty; leave it out to match everything"
+		return uncoded("is empty; leave it out to match everything")
 	case slices.Contains(pathWords, s):
-		return ""
+		return nil
 	case !strings.ContainsAny(s, "*?[{./~\\") && nearest(s, pathWords) != "":
-		return `must be "inside", "outside" or a glob`
+		return uncoded(`must be "inside", "outside" or a glob`)
 	case !doublestar.ValidatePattern(s):
-		return "is not a valid glob"
+		return uncoded("is not a valid glob")
 	}
-	return ""
+	return nil
 }
 
 // toolKinds are the kinds of tool calls in ACP.

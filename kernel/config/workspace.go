@@ -11,6 +11,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/perlica/perlica/eventlog/message"
 )
 
 // DirName is the name of a project's directory for its configuration and its record.
@@ -370,33 +372,33 @@ func (e *ContextNameError) Error() string {
 
 // CheckContextName returns a *ContextNameError unless the name is a valid file name on every operating system.
 func CheckContextName(name string) error {
-	if reason := contextFault(name); reason != "" {
-		return &ContextNameError{Name: name, Reason: reason}
+	if reason := contextFault(name); reason != nil {
+		return &ContextNameError{Name: name, Reason: reason.Text}
 	}
 	return nil
 }
 
-func contextFault(name string) string {
+func contextFault(name string) *message.Text {
 	stem, _, _ := strings.Cut(name, ".")
 	switch {
 	case name == "":
-		return "the name of a context is not empty"
+		return uncoded("the name of a context is not empty")
 	case len(name) > 64:
-		return "the name of a context is at most 64 bytes long"
+		return uncoded("the name of a context is at most 64 bytes long")
 	case !utf8.ValidString(name):
-		return "the name of a context is valid UTF-8"
+		return uncoded("the name of a context is valid UTF-8")
 	case name[0] == '.':
-		return "the name of a context does not begin with a dot"
+		return uncoded("the name of a context does not begin with a dot")
 	case strings.ContainsAny(name, `/\%:*?"<>|`):
-		return `the name of a context holds none of / \ % : * ? " < > |`
+		return uncoded(`the name of a context holds none of / \ % : * ? " < > |`)
 	case strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }):
-		return "the name of a context holds no control characters"
+		return uncoded("the name of a context holds no control characters")
 	case strings.HasSuffix(name, ".") || strings.TrimSpace(name) != name:
-		return "the name of a context does not end with a dot, nor begin or end with a space"
+		return uncoded("the name of a context does not end with a dot, nor begin or end with a space")
 	case reservedName(strings.ToUpper(strings.TrimSpace(stem))):
-		return "the name is reserved on Windows"
+		return uncoded("the name is reserved on Windows")
 	}
-	return ""
+	return nil
 }
 
 // reservedName reports whether Windows reserves the name for a device.
