@@ -79,12 +79,11 @@ var (
 	ErrOtherFile   = message.New("flow.other-file", "the flow run began with another file")
 	ErrOtherInputs = message.New("flow.other-inputs", "the flow run began with other inputs")
 	ErrOtherTeam   = message.New("flow.other-team", "the flow run began with another team")
-	ErrNeedsTeam   = message.New("flow.needs-team", "a team answers the calls of the flow run: continue it with --team")
-	ErrNoTeam      = message.New("flow.no-team",
-		"this machine answers the calls of the flow run: continue it without --team")
-	ErrPersons = message.New("flow.persons", "a person began the flow run, and an agent cannot continue it")
-	errDriven  = message.New("flow.driven", "another process drives the flow run, and this one was stopped")
-	wrongID    = message.New("flow.wrong-id", "the id %q is not 1 to 128 letters, digits or characters of ._:@+-")
+	ErrNeedsTeam   = message.New("flow.needs-team", "a team answers the calls of the flow run")
+	ErrNoTeam      = message.New("flow.no-team", "this machine answers the calls of the flow run, and not a team")
+	ErrPersons     = message.New("flow.persons", "a person began the flow run, and an agent cannot continue it")
+	errDriven      = message.New("flow.driven", "another process drives the flow run, and this one was stopped")
+	wrongID        = message.New("flow.wrong-id", "the id %q is not 1 to 128 letters, digits or characters of ._:@+-")
 )
 
 // The longest id of a schedule's flow run has 104 characters.

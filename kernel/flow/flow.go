@@ -20,6 +20,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -429,16 +430,28 @@ func (f *Flow) parseStep(s *Step) (err error) {
 	return nil
 }
 
-// checkGiven checks that each input without a default was given, and that the flow has each given input.
+// An InputError says that a flow lacks a given input, or that a needed input was not given.
+type InputError struct {
+	Name string // of the input
+	said *message.Text
+}
+
+func (e *InputError) Error() string { return e.said.Text }
+
+// Tell returns the error's sentence.
+func (e *InputError) Tell() *message.Text { return e.said }
+
+// checkGiven checks that each input without a default was given, and that the flow has each given input. The error is
+// an *InputError.
 func (f *Flow) checkGiven(given map[string]string) error {
-	for name := range given {
+	for _, name := range slices.Sorted(maps.Keys(given)) {
 		if _, ok := f.Inputs[name]; !ok {
-			return errOtherInput.With(f.Name, name)
+			return &InputError{name, errOtherInput.With(f.Name, name)}
 		}
 	}
-	for name, in := range f.Inputs {
-		if _, ok := given[name]; !ok && in.Default == nil {
-			return errInputNeeded.With(f.Name, name)
+	for _, name := range slices.Sorted(maps.Keys(f.Inputs)) {
+		if _, ok := given[name]; !ok && f.Inputs[name].Default == nil {
+			return &InputError{name, errInputNeeded.With(f.Name, name)}
 		}
 	}
 	return nil
@@ -447,7 +460,7 @@ func (f *Flow) checkGiven(given map[string]string) error {
 // maxInputs is the total length of the inputs, in bytes.
 const maxInputs = 16 << 20
 
-// Fill returns the given inputs together with the defaults. The error is a *fileError.
+// Fill returns the given inputs together with the defaults. The error of a wrong input wraps an *InputError.
 func (f *Flow) Fill(given map[string]string) (map[string]string, error) {
 	if err := f.checkGiven(given); err != nil {
 		return nil, &fileError{"", err}

@@ -15,7 +15,6 @@ import (
 
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/flow"
@@ -373,22 +372,16 @@ func problemOfFlow(err error, id string) error {
 	return err
 }
 
-// checkFlowInputs returns an error that names the first missing or unknown input.
+// checkFlowInputs checks the inputs for a flow. The problem of a wrong input names the input.
 func checkFlowInputs(f *flow.Flow, given map[string]string) error {
-	wrong := func(name string, detail *message.Text) error {
-		p := unfit.problem(detail.With(name))
-		p.Field = name
-		return p
+	_, err := f.Fill(given)
+	if err == nil {
+		return nil
 	}
-	for name := range given {
-		if _, ok := f.Inputs[name]; !ok {
-			return wrong(name, noFlowInput)
-		}
+	p := unfit.wrap(err)
+	var wrong *flow.InputError
+	if errors.As(err, &wrong) {
+		p.Field = wrong.Name
 	}
-	for name, in := range f.Inputs {
-		if _, ok := given[name]; !ok && in.Default == nil {
-			return wrong(name, flowNeedsInput)
-		}
-	}
-	return nil
+	return p
 }

@@ -113,12 +113,10 @@ var (
 	workerProves   = message.New("web.worker-proves", "only its worker makes proofs of it")
 	flowInputsLeft = message.New("web.flow-inputs-left",
 		"the flow run %s is cancelled, but the team may still call its inputs: %s")
-	flowNeedsInput = message.New("web.flow-needs-input", "the flow needs the input %q")
-	flowRunOver    = message.New("web.flow-run-over", "the flow run %s has ended")
-	manyFlowRuns   = message.New("web.many-flow-runs",
+	flowRunOver  = message.New("web.flow-run-over", "the flow run %s has ended")
+	manyFlowRuns = message.New("web.many-flow-runs",
 		"%d flow runs are already under way, so nothing was sent: try again later")
 	noFlowFile    = message.New("web.no-flow-file", "the project's folder \"flows\" has no flow %q")
-	noFlowInput   = message.New("web.no-flow-input", "the flow has no input %q")
 	otherFlowFile = message.New("web.other-flow-file", "the flow %s has changed: read it again")
 	otherFlowRun  = message.New("web.other-flow-run",
 		"the flow run %s began with another file or other inputs: use another id")
