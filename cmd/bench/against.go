@@ -64,20 +64,25 @@ func compareWith(rev string, turns int, names []string, dir string) {
 var ratioLine = regexp.MustCompile(`^(.{52,}?) +([0-9.]+) +([0-9.]+) (\S+) +ratio +([0-9.]+)  \(`)
 
 // addLines parses the output of one run, adds the values to the figures and returns the names of the measurements.
-// The name of an indented line begins with the name of the last line that is not indented.
+// The name of an indented line begins with the name of the last line that is not indented. A processor time instead
+// belongs to the line above, because a group of lines can have several.
 func addLines(to map[string]*figure, out []byte) (names []string) {
-	head := ""
+	head, above := "", ""
 	for sc := bufio.NewScanner(bytes.NewReader(out)); sc.Scan(); {
 		m := ratioLine.FindStringSubmatch(sc.Text())
 		if m == nil {
 			continue
 		}
 		name := strings.TrimSpace(m[1])
-		if strings.HasPrefix(m[1], " ") {
+		switch {
+		case name == processorTime:
+			name = above + ": " + name
+		case strings.HasPrefix(m[1], " "):
 			name = head + ": " + name
-		} else {
+		default:
 			head = name
 		}
+		above = name
 		if to[name] == nil {
 			to[name] = &figure{unit: m[4]}
 		}

@@ -34,7 +34,7 @@ func TestComparisons(t *testing.T) {
 }
 
 // TestAddLines checks that addLines turns the lines of two runs into figures. The name of an indented line begins
-// with the name of its head line.
+// with the name of its head line, and each processor time belongs to the line above.
 func TestAddLines(t *testing.T) {
 	out, err := os.ReadFile("testdata/output.txt")
 	if err != nil {
@@ -44,7 +44,9 @@ func TestAddLines(t *testing.T) {
 	first := addLines(figures, out)
 	addLines(figures, out)
 	want := "perlica run hello, whole process; resident memory: 100,000 and 10,000 thoughts in one turn; " +
-		"one durable line; one durable line: processor time"
+		"one durable line; one durable line: processor time; " +
+		"one durable line: against an insert that was prepared before; " +
+		"one durable line: against an insert that was prepared before: processor time"
 	if got := strings.Join(first, "; "); got != want {
 		t.Errorf("got the lines %s, want %s", got, want)
 	}

@@ -47,13 +47,16 @@ func rates(what string, ours, bare *side, promise string) {
 	ratio(what, ours.opsPerSecond(), bare.opsPerSecond(), "1/s", promise)
 }
 
+// processorTime is the name of the lines that cpus prints.
+const processorTime = "processor time"
+
 // cpus prints the processor times of two sides. Other work on the machine hardly changes these times.
 func cpus(ours, bare *side, promise string) {
 	if ours.cpu == 0 {
-		fmt.Printf("%-52s (not known on this system)\n", "  processor time")
+		fmt.Printf("%-52s (not known on this system)\n", "  "+processorTime)
 		return
 	}
-	ratio("  processor time", ours.cpuTime(), bare.cpuTime(), "µs", promise)
+	ratio("  "+processorTime, ours.cpuTime(), bare.cpuTime(), "µs", promise)
 }
 
 // barePragmas are the log's own pragmas. SQLite needs page_size before journal_mode, and the driver sorts the
