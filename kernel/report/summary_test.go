@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/perlica/perlica/eventlog/event"
@@ -82,8 +83,8 @@ func TestSummarize(t *testing.T) {
 
 // TestSummarizeInChinese checks that the codes on the record decide the words, and words without a code stay English.
 func TestSummarizeInChinese(t *testing.T) {
-	gone := (&provider.Error{Provider: "p", Type: provider.TypeGone}).Saying(message.New("provider.exited",
-		"the agent exited with code %d").With(3))
+	said := message.New("provider.exited", "the agent exited with code %d").With(3)
+	gone := (&provider.Error{Provider: "p", Type: provider.TypeGone}).Saying(said)
 	of := func(typ event.Type, payload any) event.Event {
 		return event.NewFact(typ, "perlica", event.Refs{}, payload)
 	}
@@ -99,6 +100,8 @@ func TestSummarizeInChinese(t *testing.T) {
 		{of(event.Responded, fact.Responded{Text: "x", StopReason: "refusal"}), "智能体拒绝继续，用时 0 毫秒：x"},
 		{of(event.RunResolved, fact.Resolved{By: "a", Sent: true, Note: "n"}), "a 认定输入已经发出：n"},
 		{of(event.RunResolved, fact.Resolved{By: "a", Note: "n"}), "a 认定输入没有发出：n"},
+		{of(event.ScheduleMissed, fact.ScheduleMissed{Schedule: "s", Why: fact.MissedRefused, Error: said.Text,
+			Coded: said.Coded}), "s at " + moment(time.Time{}) + ": not accepted, nothing was sent: 智能体以代码 3 退出"},
 		{damaged, "已损坏：事件 7 的头部与所记录的哈希不符；请运行“perlica log verify”"},
 	} {
 		if got := Summarize(c.e, language.Chinese.Sentences()); got != c.want {
